@@ -9,8 +9,8 @@
         syllabus = syllabus.test(episodes("CartPole3D", 15, {"pole/length": n}) for n in lengths)
     syllabus.write("longer_poles.json")
 
-A `Syllabus` never changes: `train` and `test` return a longer one. Phases are numbered by
-themselves. `continual`, `interference`, `transfer` and `parametric_transfer` make the four
+A `Syllabus` is immutable: `train` and `test` return a longer one. Phases are numbered
+automatically. `continual`, `interference`, `transfer` and `parametric_transfer` make the four
 subtypes in the form of the framework document's examples.
 """
 
@@ -27,15 +27,15 @@ from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.l2m.writer import document, episode
 from evaluation.schedule import Mode, Schedule, Value
 
-_Named = tuple[str, Mapping[str, Value]]
+_Pair = tuple[str, Mapping[str, Value]]
 
-Tasks = Sequence[str | _Named]
-"""Tasks by name, or by name and parameters that they have in all episodes."""
+Tasks = Sequence[str | _Pair]
+"""Tasks by name, or by name and parameters of all their episodes."""
 
 
 @dataclass(frozen=True)
 class Episodes:
-    """Some episodes of one task with one set of parameters; see `episodes`."""
+    """Episodes of one task with one set of parameters; see `episodes`."""
 
     task: str
     count: int
@@ -46,17 +46,18 @@ class Episodes:
 def episodes(
     task: str, count: int, parameters: Mapping[str, Value] | None = None, sub_episodes: int = 1
 ) -> Episodes:
-    """Say what is played.
+    """Describe episodes to play.
 
     Args:
       task: name of a task, as `jaxsim tasks` lists them.
       count: number of episodes, from 1.
-      parameters: by path, for example `{"pole/length": 2.0}`; the rest take the task's defaults.
-      sub_episodes: of each episode, from 1: resets, each with the steps that follow.
+      parameters: by path, for example `{"pole/length": 2.0}`; the rest have the task's defaults.
+      sub_episodes: number of sub-episodes of each episode, from 1: resets with the steps that
+        follow.
 
     Raises:
-      ValueError: a count that is not a whole number from 1. Task and parameters are checked when
-        the syllabus is made into a schedule.
+      ValueError: a count is not a whole number from 1. Task and parameters are checked when the
+        syllabus is converted to a schedule.
     """
     for name, number in (("count", count), ("sub_episodes", sub_episodes)):
         whole = isinstance(number, int) and not isinstance(number, bool)
@@ -68,12 +69,12 @@ def episodes(
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training or evaluation.
+    """A phase of training or evaluation.
 
     Attributes:
       number: from 1.
       mode: "train" or "test".
-      episodes: what is played, in order; at least one entry.
+      episodes: episodes in played order; at least one entry.
       learning: whether the agent may learn; never in a test phase.
     """
 
@@ -90,8 +91,8 @@ class Syllabus:
     Attributes:
       name: short name, used for log directories.
       author: who wrote it.
-      default_params: parameters of every episode, unless it sets them itself.
-      phases: what has been added so far.
+      default_params: parameters of every episode that does not set them itself.
+      phases: the phases so far.
     """
 
     name: str
@@ -99,33 +100,33 @@ class Syllabus:
     default_params: Mapping[str, Value] = field(default_factory=dict)
     phases: tuple[Phase, ...] = ()
 
-    def train(self, *played: Episodes | Iterable[Episodes], learning: bool = True) -> "Syllabus":
+    def train(self, *items: Episodes | Iterable[Episodes], learning: bool = True) -> "Syllabus":
         """Append a train phase.
 
         Args:
-          *played: from `episodes`, or iterables of such.
-          learning: whether the agent may learn from it.
+          *items: from `episodes`, or iterables of them.
+          learning: whether the agent may learn in it.
 
         Raises:
-          ValueError: nothing is played.
+          ValueError: there are no episodes.
         """
         number = self.phases[-1].number + 1 if self.phases else 1
-        return self._with(Phase(number, "train", _flat(played), learning))
+        return self._with(Phase(number, "train", _flat(items), learning))
 
-    def test(self, *played: Episodes | Iterable[Episodes]) -> "Syllabus":
-        """Append a test phase, which belongs to the train phase before it.
+    def test(self, *items: Episodes | Iterable[Episodes]) -> "Syllabus":
+        """Append a test phase of the train phase before it.
 
         Args:
-          *played: from `episodes`, or iterables of such.
+          *items: from `episodes`, or iterables of them.
 
         Raises:
-          ValueError: nothing is played, or there is no train phase yet.
+          ValueError: there are no episodes, or there is no train phase yet.
         """
         if not self.phases:
             raise ValueError("a syllabus begins with training; call train() before test()")
         last = self.phases[-1]
         number = last.number + (last.mode == "test")
-        return self._with(Phase(number, "test", _flat(played), False))
+        return self._with(Phase(number, "test", _flat(items), False))
 
     def _with(self, phase: Phase) -> "Syllabus":
         if not phase.episodes:
@@ -133,17 +134,17 @@ class Syllabus:
         return replace(self, phases=(*self.phases, phase))
 
     def dumps(self) -> str:
-        """Return the syllabus as JSON text, instruction by instruction as it was built.
+        """Return the syllabus as JSON text, with the instructions in built order.
 
         Raises:
-          ValueError: an unknown task or parameter, a refused value, or no phases.
+          ValueError: an unknown task or parameter, an invalid value, or no phases.
         """
         text = self._text()
         self._read(text)
         return text
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the syllabus to a file, whole or not at all.
+        """Write the syllabus to a file, completely or not at all.
 
         Raises:
           ValueError: as `dumps`.
@@ -151,7 +152,7 @@ class Syllabus:
         write_whole(Path(path), self.dumps())
 
     def schedule(self) -> Schedule:
-        """Return what is played.
+        """Return the syllabus as a schedule.
 
         Raises:
           ValueError: as `dumps`.
@@ -168,10 +169,10 @@ class Syllabus:
             raise ValueError(f"syllabus {self.name!r}: {error.reason}") from error
 
 
-def _flat(played: Iterable[Episodes | Iterable[Episodes]]) -> tuple[Episodes, ...]:
-    """All episodes of some arguments, in order."""
+def _flat(items: Iterable[Episodes | Iterable[Episodes]]) -> tuple[Episodes, ...]:
+    """Flatten episodes and iterables of episodes, in order."""
     flat: list[Episodes] = []
-    for item in played:
+    for item in items:
         flat += [item] if isinstance(item, Episodes) else item
     for item in flat:
         if not isinstance(item, Episodes):
@@ -180,20 +181,20 @@ def _flat(played: Iterable[Episodes | Iterable[Episodes]]) -> tuple[Episodes, ..
 
 
 def _instructions(phases: Iterable[Phase]) -> list[dict[str, Any]]:
-    """Instructions that say what the phases say."""
-    said: list[dict[str, Any]] = []
+    """The phases as instructions of a syllabus."""
+    entries: list[dict[str, Any]] = []
     for phase in phases:
         opening: dict[str, Any] = {"$phase": f"{phase.number}.{phase.mode}"}
         if phase.mode == "train" and not phase.learning:
             opening["enable_updates"] = False
-        played = [
+        repeats = [
             {"$repeat": episode(e.task, e.parameters.items(), e.sub_episodes), "count": e.count}
             for e in phase.episodes
         ]
         if phase.mode == "test":
-            played = [{"$info": {"disable_updates": True}}, *played, {"$info": {}}]
-        said += [opening, *played]
-    return said
+            repeats = [{"$info": {"disable_updates": True}}, *repeats, {"$info": {}}]
+        entries += [opening, *repeats]
+    return entries
 
 
 # The four subtypes --------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ def _instructions(phases: Iterable[Phase]) -> list[dict[str, Any]]:
 def continual(
     name: str, task: str, variants: Sequence[Mapping[str, Value]], *, train: int, test: int
 ) -> Syllabus:
-    """Make a CL syllabus: each variant is trained in turn, and all so far are tested after it.
+    """Make a CL syllabus: variants are trained in turn, and all so far are tested after each.
 
     Args:
       name: of the syllabus.
@@ -212,8 +213,8 @@ def continual(
       test: episodes of each test block.
     """
     _at_least_two("variants", variants)
-    known = [(task, values) for values in variants]
-    return _in_turn(name, [([one], known[: i + 1]) for i, one in enumerate(known)], train, test)
+    pairs = [(task, values) for values in variants]
+    return _in_turn(name, [([one], pairs[: i + 1]) for i, one in enumerate(pairs)], train, test)
 
 
 def interference(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
@@ -226,8 +227,8 @@ def interference(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
       test: episodes of each test block.
     """
     _at_least_two("tasks", tasks)
-    known = [_named(task) for task in tasks]
-    return _in_turn(name, [([one], known[: i + 1]) for i, one in enumerate(known)], train, test)
+    pairs = [_with_parameters(task) for task in tasks]
+    return _in_turn(name, [([one], pairs[: i + 1]) for i, one in enumerate(pairs)], train, test)
 
 
 def transfer(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
@@ -235,13 +236,13 @@ def transfer(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
 
     Args:
       name: of the syllabus.
-      tasks: at least two, which should share knowledge.
+      tasks: at least two; they should share knowledge.
       train: episodes of each training block.
       test: episodes of each test block.
     """
     _at_least_two("tasks", tasks)
-    known = [_named(task) for task in tasks]
-    return _in_turn(name, [([one], known) for one in known], train, test)
+    pairs = [_with_parameters(task) for task in tasks]
+    return _in_turn(name, [([one], pairs) for one in pairs], train, test)
 
 
 def parametric_transfer(
@@ -252,7 +253,7 @@ def parametric_transfer(
     train: int,
     test: int,
 ) -> Syllabus:
-    """Make an ANT_C syllabus: every variant of a task is trained, then all of all are tested.
+    """Make an ANT_C syllabus: all variants of a task are trained, then those of all tasks tested.
 
     Args:
       name: of the syllabus.
@@ -263,15 +264,15 @@ def parametric_transfer(
     """
     _at_least_two("tasks", tasks)
     _at_least_two("variants", variants)
-    known = [[(task, values) for values in variants] for task in tasks]
-    every = [one for group in known for one in group]
-    return _in_turn(name, [(group, every) for group in known], train, test)
+    groups = [[(task, values) for values in variants] for task in tasks]
+    pairs = [pair for group in groups for pair in group]
+    return _in_turn(name, [(group, pairs) for group in groups], train, test)
 
 
 def _in_turn(
-    name: str, turns: Iterable[tuple[Sequence[_Named], Sequence[_Named]]], train: int, test: int
+    name: str, turns: Iterable[tuple[Sequence[_Pair], Sequence[_Pair]]], train: int, test: int
 ) -> Syllabus:
-    """A syllabus that trains and then tests some tasks in each turn."""
+    """A syllabus that in each turn trains some tasks and then tests some."""
     syllabus = Syllabus(name)
     for trained, tested in turns:
         syllabus = syllabus.train(episodes(task, train, values) for task, values in trained)
@@ -279,10 +280,10 @@ def _in_turn(
     return syllabus
 
 
-def _at_least_two(what: str, items: Sequence[object]) -> None:
+def _at_least_two(argument: str, items: Sequence[object]) -> None:
     if len(items) < 2:
-        raise ValueError(f"{what} has {len(items)} entries; it must have at least 2")
+        raise ValueError(f"{argument} has {len(items)} entries; it must have at least 2")
 
 
-def _named(task: str | _Named) -> _Named:
+def _with_parameters(task: str | _Pair) -> _Pair:
     return (task, {}) if isinstance(task, str) else task

@@ -1,4 +1,4 @@
-"""`jaxsim validate`."""
+"""The command `jaxsim validate`."""
 
 import argparse
 import json
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from evaluation.l2m.validate import Verdict
 
 VALID, INVALID, UNREADABLE = range(3)
-"""Exit codes: all files are valid, one has an error, one cannot be read."""
+"""Exit codes: all files are valid, a file has an error, a file cannot be read."""
 
 MOST_LINES = 100
-"""Findings of a file that are printed."""
+"""Maximum of printed findings of a file."""
 
 VALIDATE_EXAMPLES = """examples:
   jaxsim validate examples/syllabi/*.json
   jaxsim validate mine.json --subtype ANT_B
   jaxsim validate theirs.json --foreign --json > verdict.json
 
-A syllabus that "contains": "datasets" is one of classification; its episodes are batches.
+A syllabus with "contains": "datasets" is one of classification; its episodes are batches.
 
-Findings are lines FILE:LINE:COLUMN: severity: reason, all of them at once, before a table with one
-row a file. Without --subtype the rules are those of the subtype that fits best, which is printed
-with "?" behind it. Exit code 0: no error, perhaps warnings; 1: errors; 2: a file cannot be read or
-the command itself is wrong.
+All findings are printed as lines FILE:LINE:COLUMN: severity: reason, before a table with one row
+per file. Without --subtype the rules are those of the subtype that fits best; it is printed with
+"?" after it. Exit code 0: no error, perhaps warnings; 1: errors; 2: a file cannot be read or the
+command itself is wrong.
 """
 
 HEADINGS = ("file", "phases", "blocks", "episodes", "tasks", "subtype", "satisfies", "verdict")
@@ -43,14 +43,14 @@ def add_to(commands: Commands) -> None:
     )
     validate.add_argument("files", type=Path, nargs="+", metavar="FILE", help="syllabi, JSON")
     validate.add_argument(
-        "--subtype", metavar="NAME", help="CL, ANT_A, ANT_B or ANT_C (what fits best)"
+        "--subtype", metavar="NAME", help="CL, ANT_A, ANT_B or ANT_C (the one that fits best)"
     )
     validate.add_argument(
         "--foreign",
         action="store_true",
-        help="accept tasks that are not known here, with any parameters",
+        help="accept unknown tasks, with any parameters",
     )
-    validate.add_argument("--json", action="store_true", help="print JSON, one object a file")
+    validate.add_argument("--json", action="store_true", help="print JSON, one object per file")
     validate.set_defaults(handler=_validate)
 
 
@@ -59,11 +59,11 @@ def _validate(arguments: argparse.Namespace) -> int:
     from evaluation.l2m import rules
     from evaluation.l2m.validate import check_file
 
-    named = [kind for kind in rules.SUBTYPES if kind == arguments.subtype]
-    if arguments.subtype is not None and not named:
+    matches = [kind for kind in rules.SUBTYPES if kind == arguments.subtype]
+    if arguments.subtype is not None and not matches:
         allowed = ", ".join(rules.SUBTYPES)
         raise ValueError(f"subtype is {arguments.subtype!r}; it must be one of {allowed}")
-    subtype = named[0] if named else None
+    subtype = matches[0] if matches else None
     verdicts = [check_file(path, subtype, foreign=arguments.foreign) for path in arguments.files]
     if arguments.json:
         print(json.dumps([verdict.to_json() for verdict in verdicts], indent=2, allow_nan=False))
@@ -91,13 +91,13 @@ def _print(verdicts: Sequence["Verdict"]) -> None:
 def _row(verdict: "Verdict") -> tuple[str, ...]:
     """Cells of the table, as in `HEADINGS`."""
     counts = verdict.counts
-    found = {"error": verdict.errors, "warning": verdict.warnings}
-    said = [f"{n} {what}{'s' * (n > 1)}" for what, n in found.items() if n]
+    totals = {"error": verdict.errors, "warning": verdict.warnings}
+    words = [f"{n} {noun}{'s' * (n > 1)}" for noun, n in totals.items() if n]
     return (
         verdict.file,
         *(str(counts[name]) for name in ("phases", "blocks", "episodes")),
         ", ".join(verdict.tasks) or "-",
         f"{verdict.subtype or '-'}{'' if verdict.stated or not verdict.subtype else '?'}",
         ", ".join(verdict.satisfied) or "-",
-        ", ".join(said) or "valid",
+        ", ".join(words) or "valid",
     )

@@ -1,4 +1,4 @@
-"""Curricula: lifetimes as blocks of learning and evaluation, as the tella framework has them.
+"""Curricula: lifetimes as blocks of learning and evaluation, as in the tella framework.
 
     from evaluation.l2m import EvalBlock, InterleavedEvalCurriculum, LearnBlock, TaskBlock
     from evaluation.l2m import TaskVariant
@@ -11,8 +11,8 @@
     schedule = curriculum.schedule()  # eval, (learn, eval) twice
     records = scanner.play(schedule, agents.get("pd"), lifetimes=256)
 
-Blocks hold task blocks, of one task each, and those hold variants. Lengths are numbers of
-episodes. Seeds belong to a run, whose lifetimes can each be played again alone.
+Blocks contain task blocks of one task each, and those contain variants. Lengths are numbers of
+episodes. Seeds belong to a run; each of its lifetimes can be played again alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,13 +27,13 @@ from evaluation.schedule import Block, Mode, Schedule, Value
 
 @dataclass(frozen=True)
 class TaskVariant:
-    """Some episodes of a task with one set of parameters.
+    """Episodes of a task with one set of parameters.
 
     Attributes:
       task: name of the task, the label of its task block.
-      num_episodes: from 1.
+      num_episodes: number of episodes, from 1.
       params: parameters by path.
-      label: name of the variant, for people.
+      label: readable name of the variant.
     """
 
     task: str
@@ -55,7 +55,7 @@ class TaskBlock:
 
 @dataclass(frozen=True)
 class LearnBlock:
-    """Tasks that the agent learns from.
+    """Block of tasks with learning.
 
     Attributes:
       tasks: at least one.
@@ -66,7 +66,7 @@ class LearnBlock:
 
 @dataclass(frozen=True)
 class EvalBlock:
-    """Tasks that the agent is evaluated on, without learning.
+    """Block of tasks for evaluation, without learning.
 
     Attributes:
       tasks: at least one.
@@ -88,32 +88,32 @@ class Curriculum:
     name: str = "curriculum"
 
     def schedule(self) -> Schedule:
-        """Return what is played.
+        """Return the curriculum as a schedule.
 
-        A learning block opens a train phase with a higher number, and an evaluation block the test
-        phase of the same number if it follows learning, else one with a higher number.
+        A learning block opens a train phase with the next number. An evaluation block opens a test
+        phase, with the same number after learning, else with the next one.
 
         Raises:
-          ValueError: what `validate` would report, all of it.
+          ValueError: all problems that `validate` reports.
         """
         problems = validate(self)
         if problems:
             raise ValueError("; ".join(problems))
         blocks: list[Block] = []
-        # The blocks of a syllabus, which joins neighbours that are equal and drops defaults.
+        # A syllabus joins equal neighbours and drops defaults.
         for phase, mode, variants in _phases(self.blocks):
-            alone = Syllabus(self.name).train(_played(variants)).schedule()
+            alone = Syllabus(self.name).train(_episodes(variants)).schedule()
             for block in alone.blocks:
                 index, learning = len(blocks), mode == "train"
-                played = (block.task, block.parameters, block.count, learning)
-                blocks.append(Block(index, phase, mode, *played))
+                content = (block.task, block.parameters, block.count, learning)
+                blocks.append(Block(index, phase, mode, *content))
         return Schedule(self.name, tuple(blocks), "curriculum")
 
     def syllabus(self) -> Syllabus:
-        """Return the same as a syllabus.
+        """Return the curriculum as a syllabus.
 
         Raises:
-          ValueError: as `schedule`, or it begins with evaluation, which no syllabus may.
+          ValueError: as `schedule`, or the curriculum begins with evaluation.
         """
         self.schedule()
         if isinstance(self.blocks[0], EvalBlock):
@@ -124,20 +124,20 @@ class Curriculum:
         syllabus = Syllabus(self.name)
         for _, mode, variants in _phases(self.blocks):
             add = syllabus.train if mode == "train" else syllabus.test
-            syllabus = add(_played(variants))
+            syllabus = add(_episodes(variants))
         return syllabus
 
     @staticmethod
     def of(schedule: Schedule) -> "Curriculum":
         """Return a schedule as a curriculum; `schedule` gives the same blocks again.
 
-        Phases of equal kinds keep their order, and take the numbers that `schedule` gives them.
+        Phases keep their order and get the numbers of `schedule`.
 
         Raises:
           ValueError: the agent does not learn in a part of a train phase, or an episode has several
-            sub-episodes, which no curriculum can say.
+            sub-episodes; a curriculum cannot express these.
         """
-        found: list[LearnBlock | EvalBlock] = []
+        blocks: list[LearnBlock | EvalBlock] = []
         for (phase, mode), members in groupby(schedule.blocks, key=lambda b: (b.phase, b.mode)):
             inside = list(members)
             if any(block.sub_episodes > 1 for block in inside):
@@ -152,8 +152,8 @@ class Curriculum:
                 TaskBlock([_variant(block) for block in same])
                 for _, same in groupby(inside, key=lambda block: block.task)
             ]
-            found.append(LearnBlock(tasks) if mode == "train" else EvalBlock(tasks))
-        return Curriculum(tuple(found), schedule.name)
+            blocks.append(LearnBlock(tasks) if mode == "train" else EvalBlock(tasks))
+        return Curriculum(tuple(blocks), schedule.name)
 
 
 class InterleavedEvalCurriculum(Curriculum):
@@ -167,23 +167,24 @@ class InterleavedEvalCurriculum(Curriculum):
         *,
         first: bool = True,
     ) -> None:
-        """Interleave.
+        """Interleave learning blocks with evaluation.
 
         Args:
           learn: learning blocks, at least one.
-          evaluation: the block that comes after each.
+          evaluation: the block after each learning block.
           name: of the curriculum.
-          first: whether it also comes before all learning, which a syllabus cannot say.
+          first: whether it also comes before all learning; a syllabus cannot express this.
         """
         pairs = [block for learning in learn for block in (learning, evaluation)]
         super().__init__(tuple([evaluation] * first + pairs), name)
 
 
 def validate(curriculum: Curriculum) -> list[str]:
-    """Return everything that is wrong with a curriculum, each with its place.
+    """Return all problems of a curriculum, each with its place.
 
-    Checked: no block, task block or variant list is empty; a task block has one task; tasks exist,
-    have the parameters and accept their values; numbers of episodes are whole and positive.
+    It checks that no block, task block or variant list is empty, that a task block has one task,
+    that tasks exist, have the parameters and accept their values, and that numbers of episodes are
+    whole and positive.
     """
     if not curriculum.blocks:
         return ["the curriculum is empty; add a LearnBlock"]
@@ -211,10 +212,10 @@ def _block_problems(block: LearnBlock | EvalBlock) -> Iterator[str]:
 
 
 def _variant_problem(variant: TaskVariant) -> str | None:
-    """Say what is wrong with a variant, by playing it in a syllabus of its own."""
+    """The problem of a variant, found by reading a syllabus with this variant only."""
     try:
-        played = episodes(variant.task, variant.num_episodes, variant.params)
-        Syllabus("variant").train(played).schedule()
+        item = episodes(variant.task, variant.num_episodes, variant.params)
+        Syllabus("variant").train(item).schedule()
     except ValueError as error:
         cause = error.__cause__
         return cause.reason if isinstance(cause, SyllabusError) else str(error)
@@ -234,7 +235,7 @@ def _phases(
         yield number, mode, [variant for task in block.tasks for variant in task.variants]
 
 
-def _played(variants: Iterable[TaskVariant]) -> list[Any]:
+def _episodes(variants: Iterable[TaskVariant]) -> list[Any]:
     return [episodes(v.task, v.num_episodes, v.params) for v in variants]
 
 

@@ -1,4 +1,4 @@
-"""The text of a syllabus: read, decoded strictly, with errors that point into it."""
+"""The text of a syllabus: strict decoding, and errors with line and column."""
 
 import difflib
 import json
@@ -14,16 +14,14 @@ from evaluation.positions import Path
 from jaxsim import parameters
 
 MAX_BYTES = 16 * 2**20
-"""Largest file that is read, in bytes."""
+"""Maximum size of a file, bytes."""
 
 MAX_PROBLEMS = 50
-"""Most errors that are collected from one text."""
+"""Maximum of errors that are collected from one text."""
 
 _MAX_DIGITS = 100
 _MAX_SHOWN = 60
-_REFUSABLE = re.compile(
-    r"(?P<constant>NaN|-?Infinity)|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?"
-)
+_NUMBER = re.compile(r"(?P<constant>NaN|-?Infinity)|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 MAX_DEPTH = 4  # brackets around a parameter: syllabus, instructions, instruction, $repeat
 
 _JSON_HELP = {
@@ -36,19 +34,19 @@ _JSON_HELP = {
     "Invalid control character": "a line break or control character inside a string; escape it",
     "Invalid \\": "unknown escape in a string; a backslash is written twice",
 }
-"""Our words for what the decoder says, by the beginning of its message."""
+"""Beginning of a message of the decoder -> our message."""
 
 
 class SyllabusError(ValueError):
     """A syllabus that cannot be read; its text is one line, ``FILE:LINE:COLUMN: reason``.
 
     Attributes:
-      source: the file, or the name given to the text.
-      line: from 1; 1 if the file as a whole is at fault.
+      source: the file, or the name of the text.
+      line: from 1; 1 if the error is about the file as a whole.
       column: from 1, in characters.
       reason: what is wrong and what to change.
-      rule: kind of rule that is broken: "grammar", or "required" where the framework's rule for
-        every syllabus is, that training comes first.
+      rule: kind of rule that is broken: "grammar", or "required" for the framework's rule that
+        training comes first.
     """
 
     def __init__(
@@ -60,13 +58,13 @@ class SyllabusError(ValueError):
         self.rule = rule
 
     def __str__(self) -> str:
-        """Return the one line that people read."""
+        """Return the error as one line."""
         source = self.source if self.source.isprintable() else repr(self.source)
         return f"{source}:{self.line}:{self.column}: {self.reason}"
 
 
-class _Refused(Exception):
-    """Valid JSON that no syllabus holds; where it stands is found afterwards."""
+class _InvalidValue(Exception):
+    """Valid JSON that is not allowed in a syllabus; its place is determined afterwards."""
 
 
 def read_text(source: str) -> str:
@@ -93,12 +91,12 @@ def read_text(source: str) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """The text, and the errors that point into it.
+    """The text of a syllabus, and its errors.
 
     Attributes:
       text: JSON text.
-      source: the file, or the name given to the text.
-      problems: where errors are collected; None to raise the first.
+      source: the file, or the name of the text.
+      problems: collects errors; None to raise the first one.
     """
 
     text: str
@@ -107,7 +105,7 @@ class Document:
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """Run a part of the reading after which it can go on if errors are collected."""
+        """Context of a part; if errors are collected, reading continues after it."""
         try:
             yield
         except SyllabusError as error:
@@ -133,14 +131,14 @@ class Document:
             return json.loads(
                 self.text,
                 object_pairs_hook=_unique,
-                parse_constant=_refuse,
+                parse_constant=_reject,
                 parse_float=_finite,
                 parse_int=_whole,
             )
         except json.JSONDecodeError as error:
             self.fail_at(*_broken(self.text, error), error)
-        except _Refused as error:
-            self.fail_at(*_first_refused(self.text), error)
+        except _InvalidValue as error:
+            self.fail_at(*_first_invalid(self.text), error)
         except RecursionError as error:
             brackets = (entry for entry in positions.walk(self.text) if entry.token in "{[")
             offset = next((e.start for e in brackets if len(e.path) >= MAX_DEPTH), 0)
@@ -158,74 +156,74 @@ class Document:
             self.fail(path, f"{path[-1]!r} is {show(value)}; it must be true or false")
         return value
 
-    def mapping(self, path: Path, value: object, what: str) -> dict[str, Any]:
+    def mapping(self, path: Path, value: object, subject: str) -> dict[str, Any]:
         """Return `value`, which must be an object."""
         if not isinstance(value, dict):
-            self.fail(path, f"{what} is {show(value)}; it must be an object {{...}}")
+            self.fail(path, f"{subject} is {show(value)}; it must be an object {{...}}")
         return value
 
     def keys(self, path: Path, value: Mapping[str, object], allowed: Collection[str]) -> None:
-        """Refuse keys that are not in `allowed`."""
+        """Check that all keys are in `allowed`."""
         for key in value:
             if key not in allowed:
                 reason = parameters.unknown("key", short(key), allowed)
                 self.fail((*path, key), reason, key=True)
 
-    def notes(self, path: Path, value: Mapping[str, object], known: Collection[str]) -> None:
-        """Refuse keys that are none of `known` and look like one; others are the author's own."""
-        misspelt = (
-            key for key in value if key[:1] == "$" or difflib.get_close_matches(short(key), known)
+    def notes(self, path: Path, value: Mapping[str, object], allowed: Collection[str]) -> None:
+        """Check that keys outside `allowed`, notes of the author, do not look misspelt."""
+        suspects = (
+            key for key in value if key[:1] == "$" or difflib.get_close_matches(short(key), allowed)
         )
-        self.keys(path, dict.fromkeys(misspelt), known)
+        self.keys(path, dict.fromkeys(suspects), allowed)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse an object with a key twice."""
+    """Make an object whose keys must differ."""
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise _Refused
+        raise _InvalidValue
     return values
 
 
-def _refuse(token: str) -> NoReturn:
-    """Refuse NaN and Infinity."""
-    raise _Refused(token)
+def _reject(token: str) -> NoReturn:
+    """Reject a number: NaN, Infinity or too large."""
+    raise _InvalidValue(token)
 
 
 def _finite(token: str) -> float:
-    """Refuse a number that only infinity could stand for."""
+    """Convert a number that must not overflow."""
     value = float(token)
-    return value if math.isfinite(value) else _refuse(token)
+    return value if math.isfinite(value) else _reject(token)
 
 
 def _whole(token: str) -> int:
-    """Refuse digits that nobody means; Python converts at most 4300 of them."""
-    return int(token) if len(token) <= _MAX_DIGITS else _refuse(token)
+    """Convert an integer of a limited number of digits; Python converts at most 4300."""
+    return int(token) if len(token) <= _MAX_DIGITS else _reject(token)
 
 
-def _first_refused(text: str) -> tuple[int, str]:
-    """Find what a decoder hook refused: (offset, reason)."""
+def _first_invalid(text: str) -> tuple[int, str]:
+    """Find the first value that a decoder hook rejected: (offset, reason)."""
     for entry in positions.walk(text):
         if entry.repeated:
             key = short(str(entry.path[-1]))
             return entry.key, f"key {key!r} stands twice in this object; remove one"
-        # What stands behind it without a space is for the decoder, which did not come so far.
-        refusable = _REFUSABLE.match(entry.token)
-        if refusable and refusable["constant"]:
-            return entry.start, f"{refusable[0]} is not JSON; write a finite number"
-        if refusable and _overflows(refusable[0]):
-            return entry.start, f"the number {short(refusable[0])} is too large"
-    raise AssertionError("nothing was refused")
+        # The token may have further characters: the decoder stopped before them.
+        number = _NUMBER.match(entry.token)
+        if number and number["constant"]:
+            return entry.start, f"{number[0]} is not JSON; write a finite number"
+        if number and _overflows(number[0]):
+            return entry.start, f"the number {short(number[0])} is too large"
+    raise AssertionError("no value was rejected")
 
 
 def _overflows(token: str) -> bool:
-    """Say whether `_finite` or `_whole` refuses a number."""
+    """Whether `_finite` or `_whole` rejects a number."""
     digits = token.isdigit() or token[1:].isdigit()
     return len(token) > _MAX_DIGITS if digits else not math.isfinite(float(token))
 
 
 def _broken(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
-    """Say where and why text is no JSON: (offset, reason)."""
+    """Place and reason of broken JSON: (offset, reason)."""
     if not text.strip():
         return 0, 'the text is empty; a syllabus is an object with "instructions"'
     comma = _spare_comma(text, error)
@@ -241,14 +239,14 @@ def _spare_comma(text: str, error: json.JSONDecodeError) -> int | None:
     """Return the offset of the comma before a closing bracket, if that is the error."""
     if not error.msg.startswith(("Expecting", "Illegal trailing comma")):
         return None
-    # Python 3.13 points at the comma, earlier versions behind it.
+    # Python 3.13 gives the offset of the comma, earlier versions the one after it.
     start = max(text.rfind(",", 0, error.pos + 1), 0)
     comma = re.compile(r",\s*[}\]]").match(text, start)
     return start if comma and comma.end() > error.pos else None
 
 
 def show(value: object) -> str:
-    """Name a JSON value in an error, in a few words."""
+    """Short text of a JSON value for an error."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, str):
@@ -257,7 +255,7 @@ def show(value: object) -> str:
 
 
 def short(text: str) -> str:
-    """Cut long text, so that an error stays readable."""
+    """Cut long text, to keep an error readable."""
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 

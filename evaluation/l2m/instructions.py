@@ -1,4 +1,4 @@
-"""Instructions of a syllabus, played in order into the blocks of a schedule."""
+"""Reader of the instructions of a syllabus, which makes the blocks of a schedule."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,10 +11,10 @@ from evaluation.positions import Path
 from evaluation.schedule import Block, Mode, Schedule
 
 MAX_EPISODES = 10_000_000
-"""Most episodes of one lifetime."""
+"""Maximum of episodes of one lifetime."""
 
 SUB_EPISODES = "sub_episodes"
-"""Key of the number of sub-episodes beside the name of a task."""
+"""Key of the number of sub-episodes of an episode."""
 
 _TOP = ("name", "author", "contains", "default_params", "instructions")
 _PHASE = re.compile(r"(?P<number>[1-9][0-9]{0,8})\.(?P<mode>train|test)")
@@ -25,14 +25,14 @@ AnyReader = TypeVar("AnyReader", bound="Reader")
 
 @dataclass(frozen=True)
 class Reading:
-    """What a syllabus says, and where.
+    """Content of a syllabus, with paths into its text.
 
     Attributes:
-      schedule: its blocks; without the instructions that were at fault, if errors are collected.
-      blocks: for each block, the path of the episode that its first instruction plays.
+      schedule: its blocks; if errors are collected, without the instructions that have one.
+      blocks: for each block, the path of the episode of its first instruction.
       phases: path of the name of each phase by (number, mode), in the order of the text.
-      contains: what it is a list of, "episodes" or "datasets".
-      task_key: of the name of a task where `blocks` lead to, "$episode" or "$dataset".
+      contains: kind of its entries, "episodes" or "datasets".
+      task_key: key of the name of a task at the paths of `blocks`, "$episode" or "$dataset".
     """
 
     schedule: Schedule
@@ -48,7 +48,7 @@ def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
     Args:
       document: its text.
       name: used if the text has none.
-      foreign: whether tasks that are not known here are accepted, with any parameters.
+      foreign: whether unknown tasks are accepted, with any parameters.
 
     Raises:
       SyllabusError: as `play`.
@@ -63,17 +63,16 @@ def play(
 
     Args:
       document: its text.
-      content: what `Document.decode` makes of it.
+      content: of `Document.decode`.
       name: used if the text has none.
-      kind: of the player, which says what a syllabus contains.
-      foreign: whether tasks that are not known here are accepted, with any parameters.
+      kind: class of the reader, which defines the content of a syllabus.
+      foreign: whether unknown tasks are accepted, with any parameters.
 
     Returns:
-      What the syllabus says, and the player behind its last instruction.
+      The content of the syllabus, and the reader after its last instruction.
 
     Raises:
-      SyllabusError: not a valid syllabus; where errors are collected, one after which nothing more
-        can be said.
+      SyllabusError: not a valid syllabus; if errors are collected, one that ends the reading.
     """
     top = document.mapping((), content, "the syllabus")
     with document.part():
@@ -95,16 +94,16 @@ def play(
         defaults = document.mapping(
             ("default_params",), top.get("default_params", {}), "'default_params'"
         )
-    player = kind(document, Variants(document, defaults, foreign))
-    player.play(top["instructions"])
-    schedule = Schedule(name, tuple(player.blocks), document.source, author)
-    paths = tuple(player.block_paths)
-    return Reading(schedule, paths, player.phases, kind.contains, kind.task_key), player
+    reader = kind(document, Variants(document, defaults, foreign))
+    reader.play(top["instructions"])
+    schedule = Schedule(name, tuple(reader.blocks), document.source, author)
+    paths = tuple(reader.block_paths)
+    return Reading(schedule, paths, reader.phases, kind.contains, kind.task_key), reader
 
 
 @dataclass
 class Reader:
-    """Reads instructions in order and collects blocks."""
+    """Reader of instructions in order, which collects blocks."""
 
     contains: ClassVar[str] = "episodes"
     contains_rule: ClassVar[str] = '"episodes", or "datasets" in a syllabus for `jaxsim classify`'
@@ -116,15 +115,15 @@ class Reader:
     block_paths: list[Path] = field(default_factory=list)
     phases: dict[tuple[int, Mode], Path] = field(default_factory=dict)
     episodes: int = 0
-    phase: int = 0  # 0 before the first
+    phase: int = 0  # 0 before the first phase
     mode: Mode = "train"
     phase_path: Path = ()
-    phase_start: int = 0  # number of blocks when the phase began
+    phase_start: int = 0  # number of blocks before the phase
     phase_updates: bool = True  # "enable_updates"; never in a test phase
-    phase_known: bool = True  # False behind the name of a phase that nobody can read
-    phase_spoilt: bool = False  # an instruction of this phase was at fault
+    phase_valid: bool = True  # False after a phase with an invalid name
+    phase_has_error: bool = False  # an instruction of this phase has an error
     disabled: bool = False  # "disable_updates"
-    disabled_in_test: bool = False  # and it was a test phase that asked for it
+    disabled_in_test: bool = False  # set in a test phase
 
     def play(self, instructions: object) -> None:
         """Play the list of instructions."""
@@ -133,8 +132,8 @@ class Reader:
             reason = f"'instructions' is {shown}; it must be a list of at least one instruction"
             self.document.fail(("instructions",), reason)
         for index, value in enumerate(instructions):
-            self.phase_spoilt = not self.instructed(("instructions", index), value) or (
-                self.phase_spoilt
+            self.phase_has_error = not self.instruct(("instructions", index), value) or (
+                self.phase_has_error
             )
         with self.document.part():
             self.close_phase()
@@ -142,8 +141,8 @@ class Reader:
             reason = f'no {self.contains}; begin with {{"$phase": "1.train"}} and a "$repeat"'
             self.document.fail(("instructions",), reason)
 
-    def instructed(self, path: Path, value: object) -> bool:
-        """Play one instruction; return whether it could be played."""
+    def instruct(self, path: Path, value: object) -> bool:
+        """Play one instruction; return whether it was valid."""
         with self.document.part():
             instruction = self.document.mapping(path, value, "an instruction")
             kinds = self.kinds()
@@ -156,7 +155,7 @@ class Reader:
         return False
 
     def kinds(self) -> dict[str, Callable[[Path, Mapping[str, Any]], None]]:
-        """Return what plays an instruction, by the key that marks its kind."""
+        """Return the methods that play instructions, by the key of their kind."""
         return {
             "$phase": self.open_phase,
             "$repeat": self.repeat,
@@ -172,7 +171,7 @@ class Reader:
             self.close_phase()
         name_path = (*path, "$phase")
         self.phase_path, self.phase_start = name_path, len(self.blocks)
-        self.phase_spoilt = False
+        self.phase_has_error = False
         with self.document.part():
             self.enter_phase(name_path, instruction["$phase"])
         self.phase_updates = self.mode == "train"
@@ -184,12 +183,12 @@ class Reader:
             self.document.fail(name_path, reason)
 
     def enter_phase(self, path: Path, value: object) -> None:
-        """Take number and mode of a phase, and check that it may follow the current one."""
+        """Set number and mode of a phase, and check that it may follow the current one."""
         following, first = self.following(), not self.phase
         match = _PHASE.fullmatch(value) if isinstance(value, str) else None
-        allowed = match is not None and (not self.phase_known or match[0] in following)
-        # Where errors are collected, reading goes on as if the author meant what is written.
-        self.phase_known = match is not None
+        allowed = match is not None and (not self.phase_valid or match[0] in following)
+        # If errors are collected, reading continues with the phase as written.
+        self.phase_valid = match is not None
         self.phase = int(match["number"]) if match else self.phase + 1
         if match:
             self.mode = "train" if match["mode"] == "train" else "test"
@@ -197,8 +196,8 @@ class Reader:
         if not allowed:
             reason = f"'$phase' is {show(value)}; here it must be {either(following)}"
             why = "the first is a train phase" if first else "numbers rise by one"
-            tested_first = first and match is not None and match["mode"] == "test"
-            rule = "required" if tested_first else "grammar"
+            begins_with_test = first and match is not None and match["mode"] == "test"
+            rule = "required" if begins_with_test else "grammar"
             self.document.fail(path, f"{reason} ({why})", rule=rule)
 
     def following(self) -> set[str]:
@@ -212,7 +211,7 @@ class Reader:
         return names
 
     def enable_updates(self, path: Path, instruction: Mapping[str, object]) -> bool:
-        """Return the phase's own permission to learn."""
+        """Return whether the phase permits learning."""
         if "enable_updates" not in instruction:
             return self.mode == "train"
         flag_path = (*path, "enable_updates")
@@ -223,8 +222,8 @@ class Reader:
         return enabled
 
     def close_phase(self) -> None:
-        """Refuse a phase in which nothing was played."""
-        if self.phase and len(self.blocks) == self.phase_start and not self.phase_spoilt:
+        """Check that the phase has episodes."""
+        if self.phase and len(self.blocks) == self.phase_start and not self.phase_has_error:
             reason = 'this phase has no episodes; add a "$repeat" after it or remove the phase'
             self.document.fail(self.phase_path, reason)
 
@@ -250,11 +249,11 @@ class Reader:
             reason = f"'count' is {show(count)}; it must be a whole number from 1"
             self.document.fail(count_path, reason)
         inner = (*path, "$repeat")
-        given = self.document.mapping(inner, instruction["$repeat"], "'$repeat'")
-        if self.task_key not in given:
+        episode = self.document.mapping(inner, instruction["$repeat"], "'$repeat'")
+        if self.task_key not in episode:
             reason = f'this "$repeat" has no "{self.task_key}"; add the name of one'
             self.document.fail(inner, reason)
-        self.add(inner, given, count, count_path)
+        self.add(inner, episode, count, count_path)
 
     def whole(
         self, path: Path, value: Mapping[str, object], key: str, default: int | None, most: int
@@ -275,7 +274,7 @@ class Reader:
         self.add(path, instruction, 1, path)
 
     def add(self, path: Path, episode: Mapping[str, object], count: int, count_path: Path) -> None:
-        """Append episodes, to the last block if they are more of the same."""
+        """Append episodes, to the last block if they are equal to its episodes."""
         if not self.phase:
             reason = 'episodes before the first phase; put {"$phase": "1.train"} in front of them'
             self.document.fail(path[:2], reason, rule="required")

@@ -1,26 +1,26 @@
-"""Subtypes of syllabi, CL, ANT_A, ANT_B and ANT_C, and the rules that they keep.
+"""Subtypes of syllabi, CL, ANT_A, ANT_B and ANT_C, and their rules.
 
 Source: L2M Metrics Framework, Johns Hopkins University Applied Physics Laboratory,
 4 December 2019, chapter 3.
 
 | subtype | assesses | tasks | parameters vary | test phases |
 | --- | --- | --- | --- | --- |
-| CL | adjusting to changes of one task, and keeping what was learned | 1 | yes | recommended |
+| CL | adapting to changes of one task without forgetting | 1 | yes | recommended |
 | ANT_A | resistance to catastrophic interference | at least 2 | no | mandatory |
 | ANT_B | basic skill transfer, the transfer matrix | at least 2, related | no | mandatory |
 | ANT_C | parametric skill transfer, forward and reverse | at least 2 | yes | mandatory |
 
-Rules and what breaking them is:
+Kinds of rules, with the severity of a violation:
 
 * required (error): the first block is a train block.
 * disallowed (error): CL with more than one task; ANT with only one; ANT without a test phase;
   ANT_A and ANT_B with parameters that vary within a task.
 * expected (warning): train phases and test phases alternate, and the last is a test phase. CL and
-  ANT_C vary parameters. What the subtype measures can be measured: a task that is trained is tested
-  afterwards (CL: each of its parameter values, if there is any test phase), and for ANT_B and ANT_C
-  a task that is trained after another has been tested before.
+  ANT_C vary parameters. A trained task is tested afterwards (CL: each of its parameter values, if
+  there is any test phase). For ANT_B and ANT_C a task that is trained after another one has been
+  tested before.
 
-Not checked, because no program can: that the tasks of ANT_B share knowledge.
+That the tasks of ANT_B share knowledge cannot be checked.
 """
 
 from collections.abc import Iterator
@@ -45,10 +45,10 @@ class Violation:
     """A rule of a subtype that a syllabus breaks.
 
     Attributes:
-      rule: "disallowed", which makes it invalid, or "expected", a warning.
-      path: where in the text.
+      rule: "disallowed", an error, or "expected", a warning.
+      path: place in the text.
       reason: what is wrong and what to change.
-      structural: whether the subtype is the wrong one altogether.
+      structural: whether the whole subtype does not fit.
     """
 
     rule: Rule
@@ -58,37 +58,37 @@ class Violation:
 
 
 def violations(reading: Reading, subtype: Subtype) -> list[Violation]:
-    """Return everything that a syllabus does against the rules of a subtype.
+    """Return all violations of the rules of a subtype.
 
     Args:
-      reading: the syllabus, of at least one block.
-      subtype: of `SUBTYPES`.
+      reading: the syllabus, with at least one block.
+      subtype: one of `SUBTYPES`.
     """
-    found = [*_alternation(reading), *_tasks(reading, subtype), *_variation(reading, subtype)]
+    broken = [*_alternation(reading), *_tasks(reading, subtype), *_variation(reading, subtype)]
     if any(block.mode == "test" for block in reading.schedule.blocks):
-        found += _measurable(reading, subtype)
+        broken += _measurable(reading, subtype)
     elif subtype != "CL":
         reason = f"{subtype} must have test phases; add one after each train phase"
-        found.append(Violation("disallowed", ("instructions",), reason))
-    return found
+        broken.append(Violation("disallowed", ("instructions",), reason))
+    return broken
 
 
 def infer(reading: Reading) -> Subtype:
-    """Return the subtype whose rules a syllabus breaks least, the first of equal ones.
+    """Return the subtype with the fewest violations; the first of equal ones.
 
     Errors count first, then a subtype's missing variation, then warnings.
     """
 
     def cost(subtype: Subtype) -> tuple[int, int, int]:
-        found = violations(reading, subtype)
-        errors = sum(violation.rule == "disallowed" for violation in found)
-        return errors, sum(violation.structural for violation in found), len(found)
+        broken = violations(reading, subtype)
+        errors = sum(violation.rule == "disallowed" for violation in broken)
+        return errors, sum(violation.structural for violation in broken), len(broken)
 
     return min(SUBTYPES, key=cost)
 
 
 def _alternation(reading: Reading) -> Iterator[Violation]:
-    """Train and test phases alternate, and the last is a test phase."""
+    """Check that train and test phases alternate and the last is a test phase."""
     phases = list(reading.phases.items())
     for ((number, mode), _), ((later, same), path) in pairwise(phases):
         if mode == same:
@@ -102,37 +102,37 @@ def _alternation(reading: Reading) -> Iterator[Violation]:
 
 
 def _tasks(reading: Reading, subtype: Subtype) -> Iterator[Violation]:
-    """One task for CL, several for ANT."""
+    """Check for one task in CL and several in ANT."""
     blocks = reading.schedule.blocks
     first = blocks[0].task
-    others = [block for block in blocks if block.task != first]
-    if subtype != "CL" and not others:
+    different = [block for block in blocks if block.task != first]
+    if subtype != "CL" and not different:
         reason = f"{subtype} needs at least two tasks, and this syllabus has only {first!r}"
         yield Violation("disallowed", ("instructions",), reason, structural=True)
     if subtype == "CL":
-        for block in others:
+        for block in different:
             reason = f"CL may have one task only: this is {block.task!r} and the first is {first!r}"
             path = (*reading.blocks[block.index], reading.task_key)
             yield Violation("disallowed", path, reason, structural=True)
 
 
 def _variation(reading: Reading, subtype: Subtype) -> Iterator[Violation]:
-    """Parameters of a task vary in CL and ANT_C and nowhere else."""
+    """Check that parameters of a task vary in CL and ANT_C only."""
     firsts: dict[str, Block] = {}
-    varied = [
+    different = [
         block
         for block in reading.schedule.blocks
         if firsts.setdefault(block.task, block).parameters != block.parameters
     ]
     if subtype in _VARIED:
-        if not varied:
+        if not different:
             reason = f"{subtype} is expected to vary parameters within a task; none varies here"
             yield Violation("expected", ("instructions",), reason, structural=True)
         return
-    for block in varied:
-        named = ", ".join(_difference(firsts[block.task], block))
+    for block in different:
+        names = ", ".join(_difference(firsts[block.task], block))
         reason = (
-            f"{subtype} may not vary parameters: {named} of {block.task!r} is not as it was first; "
+            f"{subtype} may not vary parameters: {names} of {block.task!r} is not as it was first; "
             "make it equal, or choose ANT_C"
         )
         yield Violation("disallowed", reading.blocks[block.index], reason, structural=True)
@@ -145,7 +145,7 @@ def _difference(one: Block, other: Block) -> list[str]:
 
 
 def _measurable(reading: Reading, subtype: Subtype) -> Iterator[Violation]:
-    """What is trained is tested: afterwards, and where transfer is measured also before."""
+    """Check that a trained task is tested afterwards, and for transfer also before."""
     blocks = reading.schedule.blocks
 
     def subject(block: Block) -> object:
@@ -154,14 +154,14 @@ def _measurable(reading: Reading, subtype: Subtype) -> Iterator[Violation]:
     tested_last = {subject(block): block.index for block in blocks if block.mode == "test"}
     tested_first = {subject(block): block.index for block in blocks[::-1] if block.mode == "test"}
     trained_first = {subject(block): block for block in blocks[::-1] if block.mode == "train"}
-    for what, block in trained_first.items():
+    for key, block in trained_first.items():
         path = reading.blocks[block.index]
         shown = f"{block.task!r}" + (" with these parameters" if subtype == "CL" else "")
-        if tested_last.get(what, -1) < block.index:
+        if tested_last.get(key, -1) < block.index:
             reason = f"{shown} is never tested after this training; add it to a later test phase"
             yield Violation("expected", path, reason)
         later = subtype in _TRANSFER and block.phase > blocks[0].phase
-        if later and tested_first.get(what, len(blocks)) > block.index:
+        if later and tested_first.get(key, len(blocks)) > block.index:
             reason = (
                 f"{shown} is never tested before this training, so that no transfer to it can be "
                 "measured; add it to an earlier test phase"

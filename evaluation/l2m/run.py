@@ -1,4 +1,4 @@
-"""The main job: a syllabus played by an agent over many lifetimes, with files to show for it."""
+"""Run of a syllabus by an agent over many lifetimes, with result files."""
 
 import contextlib
 from collections.abc import Callable
@@ -18,25 +18,25 @@ from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.metrics.registry import Row
 from evaluation.records import MEASURES, Records
 from evaluation.report import Report, html, summarise_records
-from evaluation.report.custom import check_asked
+from evaluation.report.custom import check_needs
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Playing):
-    """What to run and what to write; the rest is in `Playing`.
+    """Settings of a run and of its files, in addition to those of `Playing`.
 
     Attributes:
       syllabus: path of the syllabus, or several that one lifetime plays in sequence.
       measure: column that metrics are computed from.
       window: smoothing window of the metrics, odd.
       log_lifetimes: lifetimes that are also written as logs.
-      log_format: of these, one of `evaluation.logs.export.FORMATS`.
-      worker: number of the shard that this is, from 0; None where it is a whole run.
-      rows: metrics of users that are also computed.
-      logging: what is also logged in the folder of lifelong-learning data.
-      keep_memory: whether the last checkpoint stays, so that another run can go on from it.
+      log_format: format of these logs, one of `evaluation.logs.export.FORMATS`.
+      worker: number of the shard, from 0; None for a whole run.
+      rows: custom metrics, computed as well.
+      logging: logs in the folder of lifelong-learning data; None for none.
+      keep_memory: whether to keep the last checkpoint, so that another run can continue from it.
     """
 
     syllabus: Path | tuple[Path, ...]
@@ -51,13 +51,12 @@ class Job(Playing):
     files = ResultFiles("report.json", ("schedule.json", "records.parquet", "report.html", "logs"))
 
     def checked_schedule(self) -> Schedule:
-        """Check everything that can be wrong before anything is traced or written.
+        """Check all settings before anything is traced or written.
 
         Raises:
           ValueError: says what to change; a `SyllabusError` for the syllabus itself.
         """
-        given = self.syllabi
-        schedule = Schedule.joined([load(path) for path in given])
+        schedule = Schedule.joined([load(path) for path in self.syllabi])
         if self.measure not in MEASURES:
             raise ValueError(
                 f"measure is {self.measure!r}; it must be one of {', '.join(MEASURES)}"
@@ -70,7 +69,7 @@ class Job(Playing):
             raise ValueError(
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
-        check_asked(self.rows)
+        check_needs(self.rows)
         self.check_room(schedule.num_episodes, self.check_playing(schedule))
         Tasks.of(schedule)
         return schedule
@@ -82,7 +81,7 @@ class Job(Playing):
 
     @property
     def command(self) -> str:
-        """The command that plays the same again; results name no place on the machine."""
+        """The command that repeats the run, without paths of the machine."""
         options = (
             ("--agent", self.agent, None),
             ("--lifetimes", self.lifetimes, None),
@@ -98,19 +97,19 @@ class Job(Playing):
     def keeper(
         self, schedule: Schedule, player: SavedAgent, stop: Stop, say: Callable[[str], object]
     ) -> Checkpoints:
-        """Return what saves the run.
+        """Return the checkpoints of the run.
 
         Args:
-          schedule: what is played.
+          schedule: of the run.
           player: from `player()`.
           stop: whether the run was asked to end.
-          say: is given lines for people.
+          say: called with lines for the user.
         """
-        matters = self.configuration(schedule, player)
+        configuration = self.configuration(schedule, player)
         return Checkpoints(
             self.out,
             schedule.block_counts().tolist(),
-            matters,
+            configuration,
             self.files,
             self.pace,
             resume=self.resume,
@@ -132,17 +131,17 @@ def run(
     Args:
       job: what to run.
       schedule: from `job.checked_schedule()`.
-      progress: called as `progress(episodes done, episodes in all)`.
-      stop: whether the run was asked to end, looked at after each segment.
-      say: is given lines for people, about checkpoints.
+      progress: called as `progress(episodes done, total episodes)`.
+      stop: whether the run was asked to end; checked after each segment.
+      say: called with lines for the user about checkpoints.
 
     Returns:
-      The report. `out` then holds records.parquet, report.json, schedule.json and, on request,
-      a log directory per lifetime under logs/.
+      The report. `out` then has records.parquet, report.json, schedule.json and, on request, a log
+      directory per lifetime under logs/.
 
     Raises:
       Stopped: the run was asked to end, and is saved.
-      CheckpointError: there is no checkpoint that it could go on from.
+      CheckpointError: there is no checkpoint from which the run can continue.
       OSError: a file could not be written.
     """
     player = job.player(schedule)
@@ -161,7 +160,7 @@ def run(
 
 
 def _write(job: Job, records: Records, report: Report) -> None:
-    """Write all files; the report comes last, so that its presence means the rest is there."""
+    """Write all files; the report comes last and marks the results as complete."""
     with results(job.out, job.files.marker) as folder:
         write_whole(folder / "schedule.json", records.schedule.dumps())
         records.write(folder / "records.parquet")

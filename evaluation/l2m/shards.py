@@ -1,4 +1,4 @@
-"""Shards of one large run: which lifetimes each plays, and how they are joined."""
+"""Shards of a large run: their lifetimes, and joining of their results."""
 
 import json
 import re
@@ -15,18 +15,18 @@ from evaluation.records import COLUMNS, Records, read_run
 from evaluation.report import summarise_records
 
 _OF_SHARDS = ("lifetimes", "faults", "worker")
-"""Metadata in which the shards of one run differ."""
+"""Metadata that differ between the shards of one run."""
 
 SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
 class Shard(NamedTuple):
-    """What one of several runs plays of a run of L lifetimes, or all of it.
+    """Part of a run of L lifetimes, or the whole run.
 
     Attributes:
       first_lifetime: number of its first lifetime.
-      lifetimes: how many it plays.
-      worker: its number, from 0; None where it plays all.
+      lifetimes: number of its lifetimes.
+      worker: its number, from 0; None for the whole run.
     """
 
     first_lifetime: int
@@ -35,18 +35,18 @@ class Shard(NamedTuple):
 
     @classmethod
     def of(cls, text: str | None, first: int, lifetimes: int) -> "Shard":
-        """Take a shard of a run.
+        """Parse a shard of a run.
 
         Args:
-          text: "i/n", shard i of n, from 1 on; None for all.
+          text: "i/n", shard i of n, from 1; None for the whole run.
           first: number of the first lifetime of the whole run.
-          lifetimes: of the whole run, L.
+          lifetimes: number of lifetimes of the whole run, L.
 
         Returns:
-          Consecutive lifetimes; shards differ by one at most.
+          A shard of consecutive lifetimes; the sizes of shards differ by at most one.
 
         Raises:
-          ValueError: no shard, or more shards than lifetimes.
+          ValueError: the text is not a shard, or there are more shards than lifetimes.
         """
         if text is None:
             return cls(first, lifetimes)
@@ -61,41 +61,41 @@ class Shard(NamedTuple):
         begin, end = (lifetimes * k // count for k in (number - 1, number))
         return cls(first + begin, end - begin, number - 1)
 
-    def logged(self, chosen: Sequence[int], first: int, lifetimes: int) -> tuple[int, ...]:
-        """Those of the lifetimes that the whole run logs that the shard plays.
+    def logged(self, requested: Sequence[int], first: int, lifetimes: int) -> tuple[int, ...]:
+        """Lifetimes of the shard that are to be logged.
 
         Args:
-          chosen: numbers of lifetimes.
+          requested: numbers of the lifetimes that the whole run logs.
           first: number of the first lifetime of the whole run.
-          lifetimes: of the whole run.
+          lifetimes: number of lifetimes of the whole run.
 
         Raises:
           ValueError: the whole run has no such lifetime.
         """
-        check_logged(chosen, first, lifetimes)
+        check_logged(requested, first, lifetimes)
         numbers = range(self.first_lifetime, self.first_lifetime + self.lifetimes)
-        return tuple(number for number in dict.fromkeys(chosen) if number in numbers)
+        return tuple(number for number in dict.fromkeys(requested) if number in numbers)
 
 
 def joined(shards: Sequence[Records]) -> Records:
     """Join records of consecutive lifetimes.
 
     Raises:
-      ValueError: they are of different runs, overlap or leave a gap.
+      ValueError: the shards are of different runs, overlap or leave a gap.
     """
     parts = sorted(shards, key=lambda part: part.first_lifetime)
     whole = parts[0]
     about = _about(whole)
     for part in parts[1:]:
         if part.schedule != whole.schedule or _about(part) != about:
-            odd = [k for k, v in _about(part).items() if about.get(k) != v] or ["the schedule"]
-            raise ValueError(f"the shards are of different runs: {', '.join(odd)} differs")
+            names = [k for k, v in _about(part).items() if about.get(k) != v] or ["the schedule"]
+            raise ValueError(f"the shards are of different runs: {', '.join(names)} differs")
     end = whole.first_lifetime
     for part in parts:
         if part.first_lifetime != end:
-            what = "missing" if part.first_lifetime > end else "there twice"
+            problem = "missing" if part.first_lifetime > end else "there twice"
             numbers = sorted((part.first_lifetime, end))
-            raise ValueError(f"lifetimes {numbers[0]} to {numbers[1] - 1} are {what}")
+            raise ValueError(f"lifetimes {numbers[0]} to {numbers[1] - 1} are {problem}")
         end += part.num_lifetimes
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
     faults = [fault for part in parts for fault in part.metadata.get("faults", ())]
@@ -104,14 +104,14 @@ def joined(shards: Sequence[Records]) -> Records:
         k: lifetimes.get(k, v) for k, v in whole.metadata.items() if k not in ("faults", "worker")
     }
     if faults:
-        # Where a run puts them: before the versions.
+        # As in a run, faults come before the versions.
         versions = metadata.pop("versions")
         metadata |= {"faults": faults, "versions": versions}
     return replace(whole, columns=columns, metadata=metadata)
 
 
 def _about(part: Records) -> dict[str, Any]:
-    """What shards of one run have in common."""
+    """Metadata that the shards of one run share."""
     return {k: v for k, v in part.metadata.items() if k not in _OF_SHARDS}
 
 
@@ -129,10 +129,10 @@ def join(folders: Sequence[Path], out: Path) -> Records:
 
     Args:
       folders: of `jaxsim run --shard`, with equal `--measure` and `--window`.
-      out: where records.parquet, schedule.json and report.json go.
+      out: directory for records.parquet, schedule.json and report.json.
 
     Raises:
-      ValueError: no results there, or not those of shards of one run.
+      ValueError: a folder has no results, or the shards are not of one run.
     """
     records = joined([read_run(folder) for folder in folders])
     settings = {_settings(folder) for folder in folders}

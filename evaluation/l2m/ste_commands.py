@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evaluation.schedule import Schedule
 
 FAILED: Final = 2
-"""Exit code where anything could not be added."""
+"""Exit code if a source could not be added."""
 
 EXAMPLES = """examples:
   jaxsim run expert.json --agent pd --lifetimes 8 --out runs/expert
@@ -23,10 +23,10 @@ EXAMPLES = """examples:
   jaxsim l2m ste clear cartpole_v0
 
 A single-task expert is an agent that trained one task only; lifelong learners are compared with it.
-Added can be: logs of l2logger, one run each; directories of `jaxsim run`, one run for each of their
-lifetimes; and files that are named .json, which hold a saturation value for each task, as in 2019.
-Saturation values serve the reports of 2019; metrics that need a curve say that there is none. The
-store is the folder $L2DATA/taskinfo and names tasks as logs do.
+Sources are logs of l2logger, one run each; directories of `jaxsim run`, one run for each of their
+lifetimes; and .json files with a saturation value for each task, as in 2019. Saturation values are
+for the reports of 2019; metrics that need a curve report that there is none. The store is the
+folder $L2DATA/taskinfo and names tasks as logs do.
 """
 
 
@@ -45,14 +45,16 @@ def add_to(parts: Commands) -> None:
     )
     add.add_argument("sources", nargs="+", metavar="PATH", help="a directory or a file")
     add.add_argument(
-        "--replace", action="store_true", help="in place of the runs that a task has, not behind"
+        "--replace",
+        action="store_true",
+        help="replace the runs of a task instead of adding to them",
     )
     add.add_argument(
         "--for",
         dest="syllabus",
         type=Path,
         metavar="FILE",
-        help="lifelong syllabus whose name of the task is taken; for directories of runs",
+        help="lifelong syllabus that names the task; for directories of runs",
     )
     add.add_argument(
         "--lifetimes",
@@ -62,12 +64,12 @@ def add_to(parts: Commands) -> None:
         help="lifetimes of directories of runs (all)",
     )
     add.set_defaults(handler=_add)
-    listed = add_command(actions, "list", "list the tasks and what is stored of each", EXAMPLES)
-    listed.set_defaults(handler=_list)
+    list_ = add_command(actions, "list", "list the tasks with their runs and values", EXAMPLES)
+    list_.set_defaults(handler=_list)
     clear = add_command(
         actions, "clear", "delete tasks with their runs and saturation values", EXAMPLES
     )
-    clear.add_argument("tasks", nargs="*", metavar="TASK", help="as listed (every one)")
+    clear.add_argument("tasks", nargs="*", metavar="TASK", help="names from the list (all)")
     clear.set_defaults(handler=_clear)
 
 
@@ -105,13 +107,13 @@ def _add_runs(
     lifelong: "Schedule | None",
     replaced: set[str] | None,
 ) -> str:
-    """Add what lies in a directory.
+    """Add the runs of a directory.
 
     Args:
       source: path, or the bare name of a log.
       lifetimes: as in `ste_sources.from_directory`.
-      lifelong: the syllabus, likewise.
-      replaced: tasks whose earlier runs are gone already; None to keep earlier runs.
+      lifelong: the syllabus, as in `ste_sources.from_directory`.
+      replaced: tasks whose earlier runs are already deleted; None to keep earlier runs.
     """
     from evaluation.l2m import ste_sources, ste_store
     from evaluation.logs.home import find_log
@@ -139,10 +141,10 @@ def _list(arguments: argparse.Namespace) -> int:
     rows = []
     for task in sorted({*ste_store.list_tasks(directory), *saturations}):
         runs = ste_store.read(directory, task)
-        trained = sum(int(run.train.sum()) for run in runs)
+        rows_trained = sum(int(run.train.sum()) for run in runs)
         measures = ", ".join(dict.fromkeys(name for run in runs for name in run.measures))
         value = f"{saturations[task]:g}" if task in saturations else "-"
-        rows.append((task, len(runs), trained, measures or "-", value))
+        rows.append((task, len(runs), rows_trained, measures or "-", value))
     if not rows:
         print(f"no single-task expert in {directory}")
         return 0
@@ -154,13 +156,13 @@ def _clear(arguments: argparse.Namespace) -> int:
     from evaluation.l2m import ste_info, ste_store
 
     directory = ste_store.default_directory()
-    known = {*ste_store.list_tasks(directory), *ste_info.stored_saturations(directory)}
-    unknown = [task for task in arguments.tasks if task not in known]
+    stored = {*ste_store.list_tasks(directory), *ste_info.stored_saturations(directory)}
+    unknown = [task for task in arguments.tasks if task not in stored]
     if unknown:
-        there = ", ".join(sorted(known)) or "none"
-        raise ValueError(f"no expert of {', '.join(unknown)} in {directory}; there are {there}")
-    chosen = arguments.tasks or sorted(known)
-    ste_store.clear(directory, chosen)
-    ste_info.drop_saturations(directory, chosen)
-    print(f"deleted the single-task experts of {', '.join(chosen) or 'no task'}")
+        listed = ", ".join(sorted(stored)) or "none"
+        raise ValueError(f"no expert of {', '.join(unknown)} in {directory}; there are {listed}")
+    tasks = arguments.tasks or sorted(stored)
+    ste_store.clear(directory, tasks)
+    ste_info.drop_saturations(directory, tasks)
+    print(f"deleted the single-task experts of {', '.join(tasks) or 'no task'}")
     return 0

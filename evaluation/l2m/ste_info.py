@@ -12,10 +12,10 @@ from evaluation.files import read_json, write_whole
 FILE_NAME: Final = "info.json"
 
 MAX_BYTES: Final = 2**20
-"""Larger files are no list of saturation values."""
+"""Maximum size of a file of saturation values."""
 
 MAX_NAME: Final = 200
-"""Characters of the longest task name."""
+"""Maximum of characters of a task name."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -24,19 +24,19 @@ def from_info_json(path: Path) -> dict[str, float]:
     """Read the saturation values of single-task experts from a `taskinfo/info.json`.
 
     Args:
-      path: of the file, one JSON object from task names to numbers.
+      path: of the file, a JSON object that maps task names to numbers.
 
     Returns:
       Task name, exactly as in the file, -> saturation value.
 
     Raises:
-      ValueError: the file is not there or is something else; the message begins with the path and
-        names the task that is wrong.
+      ValueError: the file is missing or invalid; the message begins with the path and names the
+        wrong task.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section on data of single-task experts.
     """
-    what = "task names and numbers"
-    pairs = read_json(path, MAX_BYTES, what, object_pairs_hook=_Pairs, parse_constant=_refuse)
+    content = "task names and numbers"
+    pairs = read_json(path, MAX_BYTES, content, object_pairs_hook=_Pairs, parse_constant=_reject)
     if not isinstance(pairs, _Pairs):
         raise ValueError(f'{path}: must be an object such as {{"task": 0.95}}')
     values: dict[str, float] = {}
@@ -48,10 +48,10 @@ def from_info_json(path: Path) -> dict[str, float]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The entries of a JSON object in order, names that come twice among them."""
+    """The entries of a JSON object in order, repeated names included."""
 
 
-def _refuse(token: str) -> Any:
+def _reject(token: str) -> Any:
     raise ValueError(f"{token} is not a number of JSON")
 
 
@@ -78,7 +78,7 @@ def _checked_value(path: Path, task: str, value: Any) -> float:
 
 
 def stored_saturations(directory: Path) -> dict[str, float]:
-    """Saturation values that a store of experts has, by task as it was written; empty for none.
+    """Saturation values in a store of experts, by task as written; empty for none.
 
     Args:
       directory: of the store.
@@ -91,26 +91,26 @@ def stored_saturations(directory: Path) -> dict[str, float]:
 
 
 def store_saturations(directory: Path, values: Mapping[str, float]) -> None:
-    """Put saturation values into a store beside those that are there; a task's newest one counts.
+    """Add saturation values to a store; a new value of a task replaces the old one.
 
     Raises:
-      ValueError: what is there is not such a file.
+      ValueError: the stored file is invalid.
     """
     _write(directory, stored_saturations(directory) | dict(values))
 
 
 def drop_saturations(directory: Path, tasks: Iterable[str]) -> None:
-    """Delete the saturation values of some tasks; the file goes with the last of them.
+    """Delete the saturation values of some tasks; the file too if none is left.
 
     Raises:
-      ValueError: what is there is not such a file.
+      ValueError: the stored file is invalid.
     """
-    stored, gone = stored_saturations(directory), set(tasks)
-    kept = {task: value for task, value in stored.items() if task not in gone}
-    if not kept:
+    stored, names = stored_saturations(directory), set(tasks)
+    remaining = {task: value for task, value in stored.items() if task not in names}
+    if not remaining:
         (directory / FILE_NAME).unlink(missing_ok=True)
-    elif len(kept) < len(stored):
-        _write(directory, kept)
+    elif len(remaining) < len(stored):
+        _write(directory, remaining)
 
 
 def _write(directory: Path, values: Mapping[str, float]) -> None:

@@ -1,8 +1,8 @@
 """Single-task experts (STE) from logs and records.
 
-An STE is an agent that learned one task only. Its training performance is what the lifelong learner
-is measured against: by its saturation value alone, as in the file of 2019 (`ste_info`), or by whole
-curves, which are taken from logs and from our own records here.
+An STE is an agent that learned one task only. Lifelong learners are compared with its training
+performance: with the saturation value alone, as in the file of 2019 (`ste_info`), or with whole
+curves. This module reads curves from logs and from records.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,19 +46,19 @@ def from_directory(
 
     Args:
       path: directory or ``records.parquet``.
-      lifetimes: which of the records' lifetimes to take; all if None.
+      lifetimes: numbers of the records' lifetimes to read; all if None.
       syllabus: the lifelong syllabus that the experts are for, see `from_records`.
 
     Returns:
       The task, in lower case, and its runs.
 
     Raises:
-      ValueError: says what is wrong with what lies there.
+      ValueError: says what is wrong with the files.
     """
     if (path / LOGGER_INFO).is_file():
         if lifetimes is not None or syllabus is not None:
             raise ValueError(
-                f"{path} is the log of one lifetime that names its task itself; lifetimes and a "
+                f"{path} is the log of one lifetime and has the name of its task; lifetimes and a "
                 "syllabus are for directories of jaxsim run"
             )
         task, run = make_ste_run(read_log_columns(path))
@@ -76,13 +76,13 @@ def runs_of_records(
     syllabus: Schedule | None = None,
     source: str = "records",
 ) -> tuple[str, list[SteRun]]:
-    """Take lifetimes that trained a single task as runs of its expert, with every measure.
+    """Convert lifetimes that trained a single task to runs of its expert, with every measure.
 
     Args:
       records: as for `from_records`.
       lifetimes: as for `from_records`.
       syllabus: as for `from_records`.
-      source: what the runs are said to come from, with the number of the lifetime behind it.
+      source: origin of the runs; the number of the lifetime is appended.
 
     Returns:
       Name of the task in lower case, and a run of its training episodes for each lifetime.
@@ -114,20 +114,21 @@ def from_records(
     lifetimes: Sequence[int] | None = None,
     syllabus: Schedule | None = None,
 ) -> dict[str, list[npt.NDArray[np.float64]]]:
-    """Take lifetimes that trained a single task as runs of its expert.
+    """Convert lifetimes that trained a single task to training curves of its expert.
 
-    A run is the performance in the training blocks, one after the other, without episodes that were
-    cut off or have no finite value, as readers of logs leave these out.
+    A curve is the performance in the training blocks, in order. As in readers of logs, episodes
+    that were cut off or have no finite value are left out.
 
     Args:
-      records: of a syllabus that trains one task with one set of parameters; it may test others.
+      records: of a syllabus that trains one task with one set of parameters; it may test other
+        tasks.
       measure: column used as an episode's value, "performance", "reward" or "length".
-      lifetimes: numbers of the lifetimes to take; all if None.
-      syllabus: the lifelong syllabus that the expert is for, whose logs give the task another name
-        than the records' own syllabus would; the records' own if None.
+      lifetimes: numbers of the lifetimes to use; all if None.
+      syllabus: the lifelong syllabus that the expert is for, because its logs may name the task
+        differently; that of the records if None.
 
     Returns:
-      Name of the task in lower case, as readers of logs have it, -> one (n,) curve a lifetime.
+      Name of the task in lower case, as in readers of logs -> one (n,) curve per lifetime.
 
     Raises:
       ValueError: no or several trained tasks, a task that the syllabus does not have, an unknown
@@ -148,33 +149,33 @@ def from_records(
 
 
 def _expert_name(records: Records, syllabus: Schedule | None) -> str:
-    """What the single task that was trained is called.
+    """Name of the single trained task.
 
     Raises:
-      ValueError: there is none, or more than one.
+      ValueError: there is no trained task, or more than one.
     """
     schedule = records.schedule
     variants = list(dict.fromkeys(b.variant for b in schedule.blocks if b.mode == "train"))
     if len(variants) != 1:
-        found = ", ".join(_in_words(variant) for variant in variants) or "none"
+        listed = ", ".join(_in_words(variant) for variant in variants) or "none"
         raise ValueError(
             f"an expert is trained on one task with one set of parameters, but {schedule.name} "
-            f"trains {len(variants)}: {found}"
+            f"trains {len(variants)}: {listed}"
         )
     return _name(variants[0], syllabus or schedule)
 
 
 def _trainings(records: Records, lifetimes: Sequence[int] | None) -> Iterator[_Training]:
-    """Training of the lifetimes that are asked for.
+    """Yield the training of some lifetimes, or of all.
 
     Raises:
-      ValueError: an unknown lifetime, or one that trained nothing to its end.
+      ValueError: an unknown lifetime, or one without a complete training episode.
     """
     schedule, first = records.schedule, records.first_lifetime
-    trained = np.array([block.mode == "train" for block in schedule.blocks])
-    training = trained[schedule.episode_blocks()]
-    everyone = range(first, first + records.num_lifetimes)
-    for number in everyone if lifetimes is None else lifetimes:
+    is_training = np.array([block.mode == "train" for block in schedule.blocks])
+    training = is_training[schedule.episode_blocks()]
+    numbers = range(first, first + records.num_lifetimes) if lifetimes is None else lifetimes
+    for number in numbers:
         row = row_of(records, number)
         episodes = np.flatnonzero(training & records.columns["complete"][row])
         if not len(episodes):
@@ -190,10 +191,10 @@ def _no_value(lifetime: int, measure: str) -> str:
 
 
 def _name(variant: tuple[str, tuple[tuple[str, Any], ...]], schedule: Schedule) -> str:
-    """What logs of a schedule call a task."""
+    """Name of a task in logs of a schedule."""
     if variant not in schedule.variants:
-        known = "; ".join(_in_words(other) for other in schedule.variants)
-        raise ValueError(f"{schedule.name} does not have {_in_words(variant)}; it has {known}")
+        listed = "; ".join(_in_words(other) for other in schedule.variants)
+        raise ValueError(f"{schedule.name} does not have {_in_words(variant)}; it has {listed}")
     return task_labels(schedule)[schedule.variants.index(variant)].lower()
 
 

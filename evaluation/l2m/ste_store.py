@@ -1,9 +1,9 @@
-"""Store of single-task experts (STE): one portable file a task, any number of runs, no pickle.
+"""Store of single-task experts (STE): one portable file per task, any number of runs, no pickle.
 
-A file is ``<directory>/<task>.npz``: NumPy arrays of numbers and text that any version of NumPy
-reads, and nothing that could run code. Array ``<run>/train`` is the column "train" of a run, runs
-counted from 0 in the order in which they were added; ``<run>/measure/<name>`` is a performance
-column and ``<run>/source`` says where the run came from.
+A file is ``<directory>/<task>.npz``: NumPy arrays of numbers and text, without pickled objects.
+Array ``<run>/train`` is the column "train" of a run; runs are numbered from 0 in the order of their
+addition. ``<run>/measure/<name>`` is a performance column and ``<run>/source`` the origin of the
+run.
 """
 
 import io
@@ -26,14 +26,14 @@ SUFFIX: Final = ".npz"
 
 @dataclass(frozen=True)
 class SteRun:
-    """One expert's run of one task, n rows in the order they were played.
+    """One expert's run of one task, n rows in played order.
 
     Attributes:
       measures: name -> (n,) float64 performance.
       experiences: (n,) int64 number of each row's experience.
       regimes: (n,) int32 number of each row's regime, a run of rows of one block.
       train: (n,) whether the expert learned.
-      source: where it came from, for people.
+      source: readable origin of the run.
     """
 
     measures: Mapping[str, npt.NDArray[np.float64]]
@@ -46,7 +46,7 @@ class SteRun:
         """Check that all columns are (n,).
 
         Raises:
-          ValueError: names the column that is not.
+          ValueError: names the column with another shape.
         """
         rows = np.shape(self.experiences)
         columns = {"regimes": self.regimes, "train": self.train, **self.measures}
@@ -54,25 +54,25 @@ class SteRun:
             if np.shape(column) != rows or len(rows) != 1:
                 raise ValueError(
                     f"column {name!r} of an STE run has the shape {np.shape(column)}; every column "
-                    f"must have the {rows} of its experiences, one number a row"
+                    f"must have the {rows} of its experiences, one number per row"
                 )
 
 
 def default_directory(data: str | os.PathLike[str] | None = None) -> Path:
-    """Where stores are kept: ``taskinfo`` below `data`, $L2DATA or ``~/l2data``."""
+    """Directory of the store: ``taskinfo`` below `data`, $L2DATA or ``~/l2data``."""
     return (Path(data) if data else data_folder()) / "taskinfo"
 
 
 def write(directory: Path, task: str, runs: Sequence[SteRun]) -> Path:
-    """Store runs of a task in place of those that are there.
+    """Store runs of a task and replace the existing ones.
 
     Args:
       directory: of the store; it is made if it is missing.
-      task: name of the task, in the letters in which logs will be looked up.
+      task: name of the task, in the letter case of later look-ups.
       runs: at least one.
 
     Returns:
-      The file written; it appears whole or not at all.
+      The file, written completely or not at all.
 
     Raises:
       ValueError: no run.
@@ -95,15 +95,15 @@ def write(directory: Path, task: str, runs: Sequence[SteRun]) -> Path:
 
 
 def append(directory: Path, task: str, runs: Sequence[SteRun]) -> Path:
-    """Store runs of a task behind those that are there; as `write` where there are none."""
+    """Store runs of a task after the existing ones."""
     return write(directory, task, [*read(directory, task), *runs])
 
 
 def read(directory: Path, task: str) -> tuple[SteRun, ...]:
-    """All runs stored for a task, in the order in which they were added; empty for none.
+    """All stored runs of a task, in the order of their addition; empty for none.
 
     Raises:
-      ValueError: the file is not one of ours, or damaged.
+      ValueError: the file is not an STE file, or is damaged.
     """
     path = _path(directory, task)
     if not path.is_file():
@@ -135,11 +135,11 @@ def _run(arrays: Mapping[str, npt.NDArray[np.generic]], number: int) -> SteRun:
 
 
 def list_tasks(directory: Path, in_order: bool = True) -> list[str]:
-    """Names of the tasks that have runs, sorted; or as the directory has them.
+    """Names of the tasks that have runs.
 
     Args:
       directory: of the store.
-      in_order: whether names are sorted; otherwise they come as `os.scandir` gives the files.
+      in_order: whether to sort the names; otherwise they have the order of the directory.
     """
     if not directory.is_dir():
         return []
@@ -153,7 +153,7 @@ def pickles(directory: Path) -> list[str]:
 
 
 def clear(directory: Path, tasks: Iterable[str] | None = None) -> int:
-    """Delete every run of some tasks; returns of how many there were any.
+    """Delete every run of some tasks; returns the number of tasks that had runs.
 
     Args:
       directory: of the store.

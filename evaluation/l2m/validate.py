@@ -1,4 +1,4 @@
-"""What a syllabus file is, and everything that is wrong with it, line by line."""
+"""Validation of syllabus files: content, and all findings with line and column."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,14 @@ UNREADABLE = "file"
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """Something in a file that should be changed.
+    """A problem of a file.
 
     Attributes:
       line: from 1.
       column: from 1, in characters.
-      severity: "error", or "warning" for what is only expected.
-      rule: "file" for one that cannot be read, "grammar", "required", "disallowed" or "expected".
+      severity: "error", or "warning" for rules that are only expected.
+      rule: "file" for a file that cannot be read, "grammar", "required", "disallowed" or
+        "expected".
       reason: what is wrong and what to change.
     """
 
@@ -36,15 +37,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found out about one file.
+    """Result of the validation of one file.
 
     Attributes:
-      file: its path as it was given.
-      reading: what the syllabus says; None where nothing could be read.
-      subtype: the one whose rules were checked; None where there was nothing to check.
+      file: its path as passed.
+      reading: content of the syllabus; None if it could not be read.
+      subtype: the subtype whose rules were checked; None without a check.
       stated: whether the user named the subtype; else it was inferred.
-      satisfied: the subtypes whose rules the syllabus breaks in no error.
-      findings: everything that is wrong, in the order of the text.
+      satisfied: the subtypes whose rules the syllabus keeps without an error.
+      findings: all problems, in the order of the text.
     """
 
     file: str
@@ -71,9 +72,9 @@ class Verdict:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much of everything the syllabus has; zeros where nothing could be read.
+        """Numbers of phases, blocks, episodes and variants; zeros if nothing could be read.
 
-        What a syllabus of classification has in place of episodes are batches.
+        In a syllabus of classification, episodes are batches.
         """
         schedule = self.reading.schedule if self.reading else None
         blocks = schedule.blocks if schedule else ()
@@ -91,7 +92,7 @@ class Verdict:
         return tuple(dict.fromkeys(block.task for block in blocks))
 
     def lines(self) -> list[str]:
-        """One line a finding, ``FILE:LINE:COLUMN: severity: reason``."""
+        """One line per finding, ``FILE:LINE:COLUMN: severity: reason``."""
         file = self.file if self.file.isprintable() else repr(self.file)
         return [f"{file}:{f.line}:{f.column}: {f.severity}: {f.reason}" for f in self.findings]
 
@@ -118,16 +119,16 @@ def check_file(path: Path, subtype: Subtype | None = None, *, foreign: bool = Fa
 
     Args:
       path: of the file.
-      subtype: whose rules are checked; None for the one that fits best.
-      foreign: whether tasks that are not known here are accepted, with any parameters.
+      subtype: the one whose rules are checked; None for the one that fits best.
+      foreign: whether unknown tasks are accepted, with any parameters.
     """
     source = str(path)
     try:
         text = read_text(source).removeprefix("\ufeff")
     except SyllabusError as error:
         rule = UNREADABLE if isinstance(error.__cause__, OSError) else error.rule
-        found = Finding(error.line, error.column, "error", rule, error.reason)
-        return Verdict(source, None, subtype, subtype is not None, (), (found,))
+        finding = Finding(error.line, error.column, "error", rule, error.reason)
+        return Verdict(source, None, subtype, subtype is not None, (), (finding,))
     return check_text(text, source, path.stem, subtype, foreign=foreign)
 
 
@@ -139,18 +140,18 @@ def check_text(
     *,
     foreign: bool = False,
 ) -> Verdict:
-    """Check a syllabus; all its errors are found, and all rules that it breaks.
+    """Check a syllabus for all its errors and all rules that it breaks.
 
     Args:
       text: JSON text.
       source: name of the text.
       name: used if the text has none.
-      subtype: whose rules are checked; None for the one that fits best.
-      foreign: whether tasks that are not known here are accepted, with any parameters.
+      subtype: the one whose rules are checked; None for the one that fits best.
+      foreign: whether unknown tasks are accepted, with any parameters.
 
     Returns:
-      The verdict. Rules of subtypes are not checked where the grammar is broken: half of a
-      syllabus would be blamed for what the other half says.
+      The verdict. Rules of subtypes are not checked if the grammar is broken, because only a part
+      of the syllabus could be read.
     """
     problems: list[SyllabusError] = []
     document = Document(text, source, problems)
@@ -167,7 +168,7 @@ def check_text(
     if reading and reading.schedule.blocks and all(p.rule == "required" for p in problems):
         subtype = subtype or rules.infer(reading)
         by_subtype = {kind: rules.violations(reading, kind) for kind in SUBTYPES}
-        findings += _found(document, by_subtype[subtype])
+        findings += _findings(document, by_subtype[subtype])
         if not problems:
             satisfied = tuple(kind for kind in SUBTYPES if not _broken(by_subtype[kind]))
     return Verdict(source, reading, subtype, stated, satisfied, tuple(sorted(findings)))
@@ -182,8 +183,8 @@ def _broken(violations: list[Violation]) -> bool:
     return any(violation.rule == "disallowed" for violation in violations)
 
 
-def _found(document: Document, violations: list[Violation]) -> list[Finding]:
-    """Say where violations stand."""
+def _findings(document: Document, violations: list[Violation]) -> list[Finding]:
+    """Convert violations to findings with line and column."""
     places = positions.locate_all(document.text, {violation.path for violation in violations})
     severity = {"disallowed": "error", "expected": "warning"}
     return [Finding(*places[v.path], severity[v.rule], v.rule, v.reason) for v in violations]

@@ -1,4 +1,4 @@
-"""Schedules written as syllabi."""
+"""Writer of schedules as syllabi."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,17 +13,17 @@ from evaluation.schedule import Block, Schedule, Value
 def dumps(schedule: Schedule) -> str:
     """Write a schedule as a syllabus; `loads` gives the same blocks again.
 
-    Episodes that must not be learned from are bracketed by ``$info``, one instruction a line.
+    Episodes without learning are bracketed by ``$info``. Each instruction is one line.
 
     Raises:
-      ValueError: a syllabus cannot say this, for example learning in a test phase, neighbouring
-        blocks that are one, or an unknown task.
+      ValueError: a syllabus cannot express the schedule, for example learning in a test phase,
+        equal neighbouring blocks, or an unknown task.
     """
-    text = document(schedule.name, schedule.author, {}, _written(schedule.blocks))
+    text = document(schedule.name, schedule.author, {}, _instructions(schedule.blocks))
     again = instructions.read(Document(text, "<schedule>"), schedule.name).schedule
     if again.blocks != schedule.blocks:
         raise ValueError(
-            "a syllabus cannot say what this schedule says: test blocks must not learn, equal "
+            "a syllabus cannot express this schedule: test blocks must not learn, equal "
             "neighbours must be one block, parameters must differ from the task's defaults"
         )
     return text
@@ -33,23 +33,23 @@ def document(
     name: str,
     author: str,
     default_params: Mapping[str, Value],
-    played: Iterable[Mapping[str, Any]],
+    items: Iterable[Mapping[str, Any]],
 ) -> str:
-    """Return the text of a syllabus, one instruction a line, unchecked.
+    """Return the unchecked text of a syllabus, one instruction per line.
 
     Args:
       name: of the syllabus.
       author: of the syllabus.
       default_params: parameters of every episode.
-      played: the instructions.
+      items: the instructions.
 
     Raises:
-      ValueError: something that JSON cannot hold.
+      ValueError: a value that JSON cannot represent.
     """
     head: dict[str, object] = {"name": name, "author": author}
     head |= {"contains": "episodes", "default_params": dict(default_params)}
     fields = [f'  "{key}": {_strict(value)}' for key, value in head.items()]
-    lines = (f"    {_strict(item)}" for item in played)
+    lines = (f"    {_strict(item)}" for item in items)
     fields.append('  "instructions": [\n' + ",\n".join(lines) + "\n  ]")
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
@@ -57,22 +57,22 @@ def document(
 def episode(
     task: str, parameters: Iterable[tuple[str, Value]], sub_episodes: int = 1
 ) -> dict[str, Any]:
-    """Return an episode as a syllabus says it."""
+    """Return an episode as an instruction of a syllabus."""
     several = {instructions.SUB_EPISODES: sub_episodes} if sub_episodes > 1 else {}
     return {"$episode": task, **several, **dict(parameters)}
 
 
 def _strict(value: object) -> str:
-    return json.dumps(value, allow_nan=False, default=_refused)
+    return json.dumps(value, allow_nan=False, default=_reject)
 
 
-def _refused(value: object) -> NoReturn:
+def _reject(value: object) -> NoReturn:
     kind = type(value).__name__
     raise ValueError(f"{value!r} is of type {kind}; a syllabus holds int, float and str")
 
 
-def _written(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
-    """Yield the instructions that lead to `blocks`."""
+def _instructions(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    """Yield instructions that give `blocks`."""
     for (phase, mode), members in groupby(blocks, key=lambda block: (block.phase, block.mode)):
         yield {"$phase": f"{phase}.{mode}"}
         for learning, run in groupby(members, key=lambda block: block.learning):

@@ -30,18 +30,17 @@ def aggregate(root: Path, output: Path, file_format: str, cut_off: str | None = 
 
     Args:
       root: a log directory of either format.
-      output: the file without its ending, which is that of the format.
+      output: the file without its suffix, which is that of the format.
       file_format: one of `FORMATS`.
-      cut_off: whether episodes (learnkit: sub-episodes) that did not run to their end are kept
-        (``"keep"``) or left out (``"drop"``). If None as the tools of each format do: l2logger's
-        leave them out, learnkit's keep them.
+      cut_off: ``"keep"`` or ``"drop"`` incomplete episodes (learnkit: sub-episodes). If None, as
+        the tools of each format do: l2logger drops them, learnkit keeps them.
 
     Returns:
-      The file written, over what was there.
+      The file written; an existing one is overwritten.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.
-      ValueError: no such format or choice.
+      ValueError: an unknown format or an unknown ``cut_off``.
     """
     if file_format not in FORMATS:
         raise ValueError(f"format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
@@ -57,10 +56,10 @@ def aggregate(root: Path, output: Path, file_format: str, cut_off: str | None = 
 
 
 def l2logger_table(log: LogColumns, cut_off: str = "drop") -> dict[str, Column]:
-    """Columns of l2logger's own aggregate, in order of regimes and episodes.
+    """Columns of l2logger's aggregate, in order of regimes and episodes.
 
     Args:
-      log: with task names as they are wanted.
+      log: with task names in their final letter case.
       cut_off: ``"keep"`` or ``"drop"`` incomplete episodes.
     """
     rows = log.take(log.complete) if cut_off == "drop" else log
@@ -123,7 +122,7 @@ def _learnkit_cells(row: learnkit.LogRow) -> dict[str, Any]:
 
 
 def _inferred(column: Coded[str]) -> Column:
-    """A column of text as numbers where all of it is."""
+    """A column of text as numbers, if all of it is numbers."""
     inferred = numbers(column)
     return column if inferred is None else inferred
 

@@ -1,7 +1,7 @@
-"""Arrow columns from and to NumPy, buffer by buffer.
+"""Conversion of Arrow columns from and to NumPy, by their buffers.
 
-pyarrow's own conversions import pandas wherever it is installed, which costs more than reading
-a hundred logs; these look at the buffers and need neither.
+pyarrow's conversions import pandas if it is installed, which takes longer than reading a hundred
+logs. These use the buffers and need no pandas.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A column of numbers as (n,); NaN, or 0 for integers, where a value is missing.
+    """A column of numbers as (n,); a missing value is NaN, or 0 for integers.
 
     Args:
       column: integers or floating point.
-      dtype: what the result is converted to.
+      dtype: of the result.
     """
     array = whole(column)
     if pa.types.is_null(array.type):
@@ -58,7 +58,7 @@ def from_numpy(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def from_words(codes: npt.NDArray[np.int32], words: Sequence[str]) -> pa.DictionaryArray:
-    """(n,) codes and the words that they stand for, as an array of Arrow."""
+    """(n,) codes and their words as an array of Arrow."""
     coded = [word.encode() for word in words]
     ends = np.cumsum([0, *map(len, coded)]).astype(np.int32)
     text = pa.StringArray.from_buffers(
@@ -68,6 +68,6 @@ def from_words(codes: npt.NDArray[np.int32], words: Sequence[str]) -> pa.Diction
 
 
 def to_words(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
-    """A dictionary column as (n,) codes and the words that they stand for."""
+    """A dictionary column as (n,) codes and their words."""
     array = whole(column)
     return to_numpy(array.indices, np.int32), array.dictionary.to_pylist()

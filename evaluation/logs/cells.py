@@ -1,4 +1,4 @@
-"""Values on their way into a table: each check gives the cell, or an error with row and column."""
+"""Checks of values for a table: each returns the cell or raises an error with row and column."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from evaluation.logs.tables import CONTROL, WORKER_WORDS, timestamp_text, usable
 from evaluation.logs.texts import plain_scalar
 
 Scalar: TypeAlias = str | int | float | None
-"""A cell of a further column; None is empty."""
+"""A cell of an extra column; None for an empty one."""
 
 _PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
@@ -24,7 +24,7 @@ class Place:
 
     Attributes:
       number: of the row, from 0.
-      kind: what errors call a row.
+      kind: word for a row in errors.
       failure: class of the errors.
     """
 
@@ -37,13 +37,13 @@ class Place:
         return self.failure(f"{self.kind} {self.number}, column {column!r}: {message}")
 
     def word(self, column: str, value: Any, allowed: Sequence[str]) -> str:
-        """One of the words that are allowed."""
+        """One of the allowed words."""
         if value not in allowed:
             raise self.error(column, f"must be one of {', '.join(allowed)}, not {value!r}")
         return str(value)
 
     def folder(self, column: str, value: Any) -> str:
-        """Text that names a directory, as a worker's."""
+        """Text that can name a directory, for example a worker."""
         if not isinstance(value, str) or not usable_worker(value):
             raise self.error(column, f"must be {WORKER_WORDS}, not {value!r}")
         return value
@@ -55,7 +55,7 @@ class Place:
         return value
 
     def count(self, column: str, value: Any, least: int = 0) -> int:
-        """A whole number from 0, not below the one before it."""
+        """A whole number from 0, not below ``least``."""
         plain = plain_scalar(value)
         if isinstance(plain, bool) or not isinstance(plain, numbers.Integral):
             raise self.error(column, f"must be an integer, not {value!r}")
@@ -76,7 +76,7 @@ class Place:
             raise self.error(column, f"must be strict JSON: {error}") from error
 
     def measure(self, column: str, value: Any) -> int | float:
-        """A number; NaN where it was not measured."""
+        """A number; NaN if not measured."""
         plain = plain_scalar(value)
         if isinstance(plain, bool) or not isinstance(plain, int | float):
             raise self.error(column, f"must be a number, not {value!r}")
@@ -85,14 +85,14 @@ class Place:
         return plain
 
     def extra(self, column: str, value: Any) -> Scalar:
-        """Text or a number of a further column; None for an empty cell."""
+        """Text or a number of an extra column; None for an empty cell."""
         plain = plain_scalar(value)
         if plain is not None and not isinstance(plain, str | int | float):
             raise self.error(column, f"must be text or a number, not {value!r}")
         return plain
 
     def moment(self, column: str, value: Any) -> str:
-        """A moment as it stands in a table."""
+        """The text of a moment in a table."""
         if not isinstance(value, datetime):
             raise self.error(column, f"must be a datetime, not {type(value).__name__}")
         return timestamp_text(value)

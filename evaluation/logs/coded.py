@@ -1,4 +1,4 @@
-"""Columns of few distinct values: the values once, and a code a row."""
+"""Columns of few distinct values, stored as the values and a code per row."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,29 +31,29 @@ class Coded(Generic[Value]):
         return len(self.codes)
 
     def array(self) -> np.ndarray:
-        """The column itself: (R,) of dtype object."""
+        """The decoded column, (R,) of dtype object."""
         values = np.empty(len(self.values), object)
         values[:] = self.values
         return values[self.codes]
 
     def take(self, rows: Any) -> "Coded[Value]":
-        """The column at some rows: an index array, a mask or a slice."""
+        """Select rows by an index array, a mask or a slice."""
         return Coded(self.values, self.codes[rows])
 
     def mapped(self, function: Callable[[Value], Other]) -> "Coded[Other]":
         """Apply a function to the values; those that become equal are joined.
 
         Args:
-          function: gives something hashable.
+          function: returns a hashable value.
         """
         codes: dict[Other, int] = {}
         places = [codes.setdefault(function(value), len(codes)) for value in self.values]
         return Coded(tuple(codes), np.array(places, np.int32)[self.codes])
 
     def first_rows(self) -> np.ndarray:
-        """The first row that holds each value; -1 where none does."""
+        """The first row with each value; -1 for none."""
         rows = np.full(len(self.values), -1)
-        rows[self.codes[::-1]] = np.arange(len(self))[::-1]  # the last one assigned stays
+        rows[self.codes[::-1]] = np.arange(len(self))[::-1]  # the first row is assigned last
         return rows
 
 
@@ -65,7 +65,7 @@ def coded(column: Sequence[Any] | np.ndarray) -> Coded[Any]:
 
 
 def numbers(column: Coded[str]) -> np.ndarray | None:
-    """A column of text as int64 or float64, empty cells as NaN; None where it is other text."""
+    """A column of text as int64 or float64, empty cells as NaN; None for other text."""
     values = column.values
     if values and all(map(INTEGER.fullmatch, values)):
         return np.array([int(value) for value in values], np.int64)[column.codes]

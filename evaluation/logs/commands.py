@@ -19,24 +19,24 @@ GROUP_EXAMPLES = """examples:
   jaxsim l2m aggregate runs/pd/logs/my_syllabus-1575473425-723 -f parquet -o everything
   jaxsim l2m export runs/pd --lifetimes 0-63
 
-A log is the directory of one lifetime, of l2logger 1.0 or 1.1 or of learnkit (2019); which of them
-is seen from its files. A bare name that is no directory here is looked up in $L2DATA/logs.
+A log is the directory of one lifetime, of l2logger 1.0 or 1.1 or of learnkit (2019); the format is
+recognised by its files. A bare name that is no directory here is looked up in $L2DATA/logs.
 """
 
 VALIDATE_EXAMPLES = """examples:
   jaxsim l2m validate my_syllabus-1575473425-723
   jaxsim l2m validate "$(python -m evaluation.info -get lastlog)"
 
-Every error stands on standard error with its file and line, and the exit code is then 1. Warnings
-do not change it. Standard output holds a table of the regimes (l2logger) or blocks (learnkit).
+Errors are printed to standard error with file and line, and the exit code is then 1. Warnings do
+not change it. Standard output has a table of the regimes (l2logger) or blocks (learnkit).
 """
 
 AGGREGATE_EXAMPLES = """examples:
   jaxsim l2m aggregate my_syllabus-1575473425-723
   jaxsim l2m aggregate my_syllabus-1575473425-723 -f parquet -o everything --cut-off keep
 
-The columns of an l2logger log are those of l2logger's own aggregate, regime numbers included, with
-task names in lower case. Those of a learnkit log are the ones of data-log.tsv and the parameters.
+The columns of an l2logger log are those of l2logger's aggregate, regime numbers included, with task
+names in lower case. The columns of a learnkit log are those of data-log.tsv and the parameters.
 """
 
 EXPORT_EXAMPLES = """examples:
@@ -44,9 +44,9 @@ EXPORT_EXAMPLES = """examples:
   jaxsim l2m export runs/pd --lifetimes 0-63 --out logs
   jaxsim l2m export runs/pd --lifetimes 3,8-11 --format learnkit
 
-Each lifetime becomes a log directory SYLLABUS-TIME of its own, the one that `jaxsim run
---log-lifetime` would have written. Their names are printed when all of them are there. Numbers are
-the shortest text that reads back as the number of records.parquet.
+Each lifetime becomes a log directory SYLLABUS-TIME, as `jaxsim run --log-lifetime` writes it. The
+names are printed when all directories are complete. Numbers are the shortest text that reads back
+as the number of records.parquet.
 """
 
 
@@ -57,7 +57,7 @@ def add_to(commands: Commands) -> Any:
       commands: subparsers of the `jaxsim` command.
 
     Returns:
-      The subparsers of the group, for others to add to.
+      The subparsers of the group, for further commands.
     """
     group = add_command(
         commands, "l2m", "validate and convert lifelong-learning logs", GROUP_EXAMPLES
@@ -79,12 +79,17 @@ def add_to(commands: Commands) -> Any:
         "-f", "--format", default="tsv", metavar="NAME", help="tsv, csv, feather or parquet (tsv)"
     )
     aggregate.add_argument(
-        "-o", "--output", type=Path, default=Path("data"), metavar="FILE", help="no ending (data)"
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("data"),
+        metavar="FILE",
+        help="without suffix (data)",
     )
     aggregate.add_argument(
         "--cut-off",
         metavar="NAME",
-        help="keep or drop what did not run to its end (drop in l2logger logs, else keep)",
+        help="keep or drop incomplete episodes (drop in l2logger logs, else keep)",
     )
     aggregate.set_defaults(handler=_aggregate)
     _add_export(parts)
@@ -111,11 +116,11 @@ def _validate(arguments: argparse.Namespace) -> int:
     from evaluation.logs.layouts import overview, text_table
 
     try:
-        found = overview(find_log(arguments.log))
+        summary = overview(find_log(arguments.log))
     except LogError as error:
         return _report(error.problems)
-    _report(found.warnings)
-    print(f"The log is valid. {found.title}\n\n{text_table(found.header, found.rows)}")
+    _report(summary.warnings)
+    print(f"The log is valid. {summary.title}\n\n{text_table(summary.header, summary.rows)}")
     return 0
 
 
@@ -149,15 +154,15 @@ def numbers(text: str, most: int) -> list[int] | None:
     """Read a list such as "3,8-11"; None for "all".
 
     Args:
-      text: numbers from 0 and ranges of them with both ends, between commas.
-      most: how many numbers the list may hold.
+      text: numbers from 0 and inclusive ranges of them, separated by commas.
+      most: maximum length of a range.
 
     Raises:
-      ValueError: another text, or more numbers.
+      ValueError: any other text, or a longer range.
     """
     if text == "all":
         return None
-    found: dict[int, None] = {}
+    lifetimes: dict[int, None] = {}
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
@@ -168,12 +173,12 @@ def numbers(text: str, most: int) -> list[int] | None:
                 f"lifetimes holds {part.strip()}; a range goes upwards, over at most the run's "
                 f"{most} lifetimes"
             )
-        found |= dict.fromkeys(range(first, last + 1))
-    return list(found)
+        lifetimes |= dict.fromkeys(range(first, last + 1))
+    return list(lifetimes)
 
 
 def _report(problems: Sequence[Problem]) -> int:
-    """Print problems, all of the errors; return the exit code that they mean."""
+    """Print all errors and the first warnings; return the exit code."""
     warnings = [problem for problem in problems if problem.severity != "error"]
     errors = [problem for problem in problems if problem.severity == "error"]
     for problem in [*warnings[:MAX_WARNINGS], *errors]:

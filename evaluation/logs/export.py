@@ -1,4 +1,4 @@
-"""Records as logs of the formats that other tools read."""
+"""Export of records as logs in the formats of other tools."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ def write_l2logger(
 ) -> Path:
     """Write one lifetime as an l2logger 1.1 log directory.
 
-    Episodes that were cut off are ``incomplete``. Sub-episodes are rows of one ``exp_num``. The
+    Episodes that were cut off are ``incomplete``. Sub-episodes are rows with one ``exp_num``. The
     worker of a shard is ``worker-<number>``.
 
     Args:
@@ -52,9 +52,9 @@ def write_learnkit(
 ) -> Path:
     """Write one lifetime as a run of the 2019 framework.
 
-    Every row is a sub-episode of worker ``env-0``, of a shard ``env-<number>``, and ``NOT_DONE`` if
-    it was cut off. The reward is the column ``reward``; the task score is the
-    further column ``performance``.
+    Every row is a sub-episode; one that was cut off is ``NOT_DONE``. The worker is ``env-0``, that
+    of a shard ``env-<number>``. The reward is in the column ``reward``, the task score in the extra
+    column ``performance``.
 
     Args:
       records: of a run.
@@ -89,18 +89,18 @@ def write_lifetimes(
     lifetimes: Sequence[int] | None = None,
     start: datetime | None = None,
 ) -> list[Path]:
-    """Write lifetimes as log directories of their own, side by side.
+    """Write each lifetime as a log directory in one base directory.
 
     Args:
       records: of a run.
       base: directory in which the directories are made.
       log_format: one of `FORMATS`.
       lifetimes: their numbers; all if None.
-      start: time of the first episode of each; now if None. Each starts a millisecond after the
-        one before it, so that the times in the directories' names differ.
+      start: time of the first episode of the first lifetime; now if None. Each lifetime starts a
+        millisecond after the one before it, so that the times in the directories' names differ.
 
     Returns:
-      The directories written, one a lifetime.
+      The directories written, one per lifetime.
 
     Raises:
       ValueError: no such lifetime or format.
@@ -120,10 +120,10 @@ def write_lifetimes(
 
 @dataclass(frozen=True)
 class Logging:
-    """Logs that a run leaves by itself, in ``<folder>/logs/<name>-<time>``.
+    """Settings of the logs that a run writes, in ``<folder>/logs/<name>-<time>``.
 
     Attributes:
-      folder: of lifelong-learning data, as $L2DATA.
+      folder: of lifelong-learning data, such as $L2DATA.
       lifetimes: numbers of the lifetimes that are logged.
       log_format: one of `FORMATS`.
     """
@@ -136,7 +136,7 @@ class Logging:
     def of(
         cls, folder: Path | None, lifetimes: Sequence[int], log_format: str | None = None
     ) -> "Logging | None":
-        """What to log; None without a folder or a lifetime."""
+        """Make the settings; None without a folder or a lifetime."""
         if folder is None or not lifetimes:
             return None
         return cls(folder, tuple(lifetimes), log_format or "learnkit")
@@ -147,15 +147,15 @@ class Logging:
 
     @property
     def line(self) -> str:
-        """What is printed as the run begins, as the 2019 document shows it."""
+        """The line that is printed at the start of a run, as in the 2019 document."""
         return f"Logging to: {self.folder / 'logs'}"
 
 
 def task_labels(schedule: Schedule) -> list[str]:
-    """Name every variant of a schedule `<task>_<variant>`, as l2logger wants it.
+    """Name every variant of a schedule `<task>_<variant>`, as l2logger requires.
 
-    The unchanged task is "default" and variants are numbered, because the format's readers join
-    neighbouring blocks of one task name whatever their parameters.
+    The unchanged task is "default" and variants are numbered: the format's readers join
+    neighbouring blocks with one task name even if their parameters differ.
     """
     return [
         re.sub(r"[^0-9A-Za-z]", "", task) + ("_default" if not parameters else f"_v{index}")
@@ -164,7 +164,7 @@ def task_labels(schedule: Schedule) -> list[str]:
 
 
 def check_logged(numbers: Iterable[int], first: int, lifetimes: int) -> None:
-    """Refuse lifetimes to log that a run does not have.
+    """Check that a run has the lifetimes to log.
 
     Args:
       numbers: of the lifetimes to log.
@@ -196,21 +196,21 @@ def row_of(records: Records, lifetime: int) -> int:
 
 
 def worker_of(records: Records, kind: str, otherwise: str) -> str:
-    """Name of the worker that played records, ``<kind>-<number>``, of a shard of a run."""
+    """Name of the worker of a shard of a run, ``<kind>-<number>``, else ``otherwise``."""
     number = records.metadata.get("worker")
     return otherwise if number is None else f"{kind}-{number}"
 
 
 def _run_name(schedule: Schedule) -> str:
-    """Name of the schedule as that of a directory, which with the time behind it has an end."""
+    """Name of the schedule as part of a directory's name, with a limited length."""
     return re.sub(r"[^0-9A-Za-z_-]+", "_", schedule.name)[:LONGEST_NAME] or "syllabus"
 
 
 def _info(records: Records, lifetime: int) -> dict[str, Any]:
-    """What evaluators read about a lifetime."""
+    """Content of scenario_info.json of a lifetime."""
     return {
         "author": records.schedule.author,
-        # The format wants these three; a syllabus does not rate itself.
+        # The format requires these three; a syllabus has no such ratings.
         "complexity": "1-low",
         "difficulty": "2-medium",
         "scenario_type": "custom",
@@ -228,7 +228,7 @@ def _times(records: Records, row: int, start: datetime) -> np.ndarray:
 
 
 def _schedule_columns(schedule: Schedule) -> dict[str, Any]:
-    """Columns of an l2logger log that are the same in every lifetime."""
+    """Columns of an l2logger log that are equal in every lifetime."""
     episode_blocks, variants = schedule.episode_blocks(), schedule.block_variants()
     blocks = schedule.blocks
     codes = variants[episode_blocks]
@@ -254,17 +254,17 @@ def _episode_columns(records: Records, row: int, start: datetime) -> dict[str, A
 
 
 def _log_info(task: str) -> Callable[[dict[str, Any]], Mapping[str, Any]] | None:
-    """The hook of a task that says what the log holds of an episode; None for the usual.
+    """The hook of a task that gives the columns of an episode in a log; None for the default.
 
-    A task's environment may have a method ``get_episode_log_info(totals)``. It is given the
-    episode's reward, performance, length and complete, and returns what the log's row holds:
-    ``reward``, and further columns. It is called as the log is written, never by the performer.
+    A task's environment may have a method ``get_episode_log_info(totals)``. It gets the episode's
+    reward, performance, length and complete, and returns the columns of the log's row: ``reward``
+    and extra ones. It is called when the log is written, not during the episode.
     """
-    from jaxsim import registry  # here, because it brings JAX
+    from jaxsim import registry  # here, because it imports JAX
 
     try:
         env, _ = registry.make(task)
-    except ValueError:  # a data set, or a task that is not known here
+    except ValueError:  # a data set, or an unknown task
         return None
     hook: Any = getattr(env, "get_episode_log_info", None)
     return hook
@@ -273,7 +273,7 @@ def _log_info(task: str) -> Callable[[dict[str, Any]], Mapping[str, Any]] | None
 def _measures(
     hook: Callable[[dict[str, Any]], Mapping[str, Any]] | None, task: str, totals: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Reward and further columns of an episode."""
+    """Reward and extra columns of an episode."""
     if hook is None:
         return {"reward": totals["reward"]}, {"performance": totals["performance"]}
     info = dict(hook(totals))
@@ -297,8 +297,8 @@ def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[lear
     places = zip(schedule.episode_blocks().tolist(), numbers.tolist(), parts.tolist(), strict=True)
     for episode, (index, number, part) in enumerate(places):
         block = schedule.blocks[index]
-        own = {name: columns[name][episode] for name in totals}
-        measures, extras = _measures(hooks[block.task], block.task, own)
+        values = {name: columns[name][episode] for name in totals}
+        measures, extras = _measures(hooks[block.task], block.task, values)
         yield learnkit.LogRow(
             phase=f"{block.phase}.{block.mode}",
             class_name=re.sub(r"[^0-9A-Za-z_.-]+", "_", block.task),

@@ -1,4 +1,4 @@
-"""Where lifelong-learning logs lie: $L2DATA, and the directories in its folder of logs."""
+"""Location of lifelong-learning logs: $L2DATA and the directories in its folder of logs."""
 
 import os
 import re
@@ -17,8 +17,8 @@ class LogFolder(NamedTuple):
 
     Attributes:
       path: the directory.
-      created: local time, from its name ``<name>-<time>`` where that holds one, or else when it was
-        last changed.
+      created: local time from its name ``<name>-<time>``, or of its last change if the name has
+        none.
     """
 
     path: Path
@@ -26,15 +26,15 @@ class LogFolder(NamedTuple):
 
 
 def data_folder() -> Path:
-    """The folder of lifelong-learning data: $L2DATA, or the platform's place for it.
+    """The folder of lifelong-learning data: $L2DATA, or the default of the platform.
 
-    That is l2data in the home directory, where it is there already or on Linux; else l2data in
-    Library/Application Support (macOS) or in %LOCALAPPDATA% (Windows).
+    The default is l2data in the home directory on Linux, or if it exists there. Otherwise it is
+    l2data in Library/Application Support (macOS) or in %LOCALAPPDATA% (Windows).
     """
-    named = os.environ.get(VARIABLE)
+    variable = os.environ.get(VARIABLE)
     at_home = Path.home() / "l2data"
-    if named or at_home.is_dir():
-        return Path(named) if named else at_home
+    if variable or at_home.is_dir():
+        return Path(variable) if variable else at_home
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "l2data"
     if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
@@ -42,40 +42,40 @@ def data_folder() -> Path:
     return at_home
 
 
-def chosen_folder(given: Path | None) -> Path | None:
-    """Where a run leaves logs by itself: what is given, or $L2DATA; None where neither is."""
-    if given is not None:
-        return given
+def chosen_folder(option: Path | None) -> Path | None:
+    """Where a run writes logs: the value of the option, or $L2DATA, or None."""
+    if option is not None:
+        return option
     return Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
 
 
 def logs_folder() -> Path:
-    """The folder in which every run has a directory of its own."""
+    """The folder of logs, with a directory for every run."""
     return data_folder() / "logs"
 
 
 def find_log(name: str | os.PathLike[str]) -> Path:
-    """Find the log directory that a user means.
+    """Find a log directory by its path or name.
 
     Args:
       name: a path, or the bare name of a directory in the folder of logs.
 
     Returns:
-      A path that exists is taken as it is, before a directory of that name in the folder of logs.
+      The path if it exists, else the directory of that name in the folder of logs.
 
     Raises:
-      NotADirectoryError: there is neither, or it is a file; the message says where was looked.
+      NotADirectoryError: there is neither, or it is a file; the message names the places.
     """
-    given = Path(name)
-    if given.is_dir():
-        return given
-    if given.exists():
-        raise NotADirectoryError(f"{given} is a file; name the log directory")
-    inside = logs_folder() / given
-    bare = given.name == str(given) and str(given) not in ("", ".", "..")
+    path = Path(name)
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise NotADirectoryError(f"{path} is a file; name the log directory")
+    inside = logs_folder() / path
+    bare = path.name == str(path) and str(path) not in ("", ".", "..")
     if bare and inside.is_dir():
         return inside
-    places = f"{given} or {inside}" if bare else str(given)
+    places = f"{path} or {inside}" if bare else str(path)
     raise NotADirectoryError(f"no log directory {places}; name one, or set ${VARIABLE}")
 
 
@@ -85,7 +85,7 @@ def log_folders() -> list[LogFolder]:
 
 
 def newest_log() -> LogFolder | None:
-    """The most recent directory in the folder of logs, None if there is none."""
+    """The most recent directory in the folder of logs; None if there is none."""
     return next(iter(log_folders()), None)
 
 
@@ -99,7 +99,7 @@ def _log_folders() -> Iterator[LogFolder]:
 
 
 def _created(path: Path) -> datetime:
-    """Time in the name: milliseconds, or seconds and their fraction behind a hyphen."""
+    """Time in the name: milliseconds, or seconds with the fraction after a hyphen."""
     match = _STAMP.search(path.name)
     if match is None:
         return datetime.fromtimestamp(path.stat().st_mtime)

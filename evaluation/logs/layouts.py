@@ -1,4 +1,4 @@
-"""Which format a log directory has, and what is in it at a glance."""
+"""Format of a log directory, and an overview of its content."""
 
 import json
 from collections.abc import Sequence
@@ -37,13 +37,13 @@ _INFO_FILES: Final = ("logger_info.json", "scenario_info.json")
 
 
 def layout(root: Path) -> str:
-    """Tell the format of a log directory from its files.
+    """Recognise the format of a log directory by its files.
 
     Returns:
-      ``"l2logger"`` where an info file is, ``"learnkit"`` where a block report is below.
+      ``"l2logger"`` with an info file, ``"learnkit"`` with a block report below it.
 
     Raises:
-      LogError: it holds neither.
+      LogError: it has neither.
     """
     if is_l2logger(root):
         return L2LOGGER
@@ -65,12 +65,12 @@ def is_learnkit(root: Path) -> bool:
 
 @dataclass(frozen=True)
 class Overview:
-    """A log at a glance.
+    """Overview of a log.
 
     Attributes:
-      title: the format, and how much there is.
+      title: the format, and numbers of episodes.
       header: names of the columns.
-      rows: one a regime (l2logger) or block (learnkit).
+      rows: one per regime (l2logger) or block (learnkit).
       warnings: the problems that do not make the log invalid.
     """
 
@@ -116,11 +116,11 @@ def _of_l2logger(log: LogColumns) -> Overview:
 
 
 def _of_learnkit(log: learnkit.Log) -> Overview:
-    """Blocks with what was played in them, all workers together."""
-    made: dict[int, set[int]] = {block.block: set() for block in log.blocks}
-    counts, cut = dict.fromkeys(made, 0), dict.fromkeys(made, 0)
+    """Blocks with numbers of their episodes, over all workers."""
+    episodes: dict[int, set[int]] = {block.block: set() for block in log.blocks}
+    counts, cut = dict.fromkeys(episodes, 0), dict.fromkeys(episodes, 0)
     for row in log.rows:
-        made[row.block].add(row.task)
+        episodes[row.block].add(row.task)
         counts[row.block] += 1
         cut[row.block] += row.termination_status != "DONE"
     rows = tuple(
@@ -129,19 +129,19 @@ def _of_learnkit(log: learnkit.Log) -> Overview:
             block.phase,
             block.class_name,
             shortened(json.dumps(block.params)),
-            len(made[block.block]),
+            len(episodes[block.block]),
             counts[block.block],
             cut[block.block],
         )
         for block in log.blocks
     )
     workers = len({row.worker for row in log.rows})
-    title = f"learnkit: {sum(map(len, made.values()))} episodes of {workers} workers"
+    title = f"learnkit: {sum(map(len, episodes.values()))} episodes of {workers} workers"
     return Overview(title, _BLOCK_COLUMNS, rows, log.warnings)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table for a terminal; numbers stand to the right."""
+    """A table for a terminal; numbers are aligned to the right."""
     lines = [tuple(map(str, line)) for line in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else header)]

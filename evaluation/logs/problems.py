@@ -1,4 +1,4 @@
-"""What is wrong with a log on disk: every problem with its file and line."""
+"""Problems of logs on disk, with file and line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Final
 
 MAX_PROBLEMS: Final = 5
-"""Problems of one log that are said in one line."""
+"""Maximum of problems of one log in one line."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with a log on disk.
+    """A problem of a log on disk.
 
     Attributes:
       path: the file or directory.
-      line: 1-based line in it, or None where it is not about a line.
-      severity: ``"error"``: the log is not valid; ``"warning"``: readers cope.
+      line: 1-based line in it; None if it is not about a line.
+      severity: ``"error"``: the log is not valid; ``"warning"``: it can be read.
       message: what is wrong and what is expected.
     """
 
@@ -32,7 +32,7 @@ class Problem:
 
 
 class LogError(ValueError):
-    """A log on disk is not valid; ``problems`` holds every one found, warnings included."""
+    """A log on disk is not valid; ``problems`` has all problems, warnings included."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Keep the problems and put the errors among them into the message."""
@@ -40,27 +40,27 @@ class LogError(ValueError):
         super().__init__("\n".join(str(p) for p in problems if p.severity == "error"))
 
     def line(self, most: int = MAX_PROBLEMS) -> str:
-        """Return the first errors in one line, and how many more there are."""
-        found = [problem for problem in self.problems if problem.severity == "error"]
-        more = f"; and {len(found) - most} more" if len(found) > most else ""
-        return "; ".join(map(str, found[:most])) + more
+        """Return the first errors in one line, with the number of further ones."""
+        errors = [problem for problem in self.problems if problem.severity == "error"]
+        more = f"; and {len(errors) - most} more" if len(errors) > most else ""
+        return "; ".join(map(str, errors[:most])) + more
 
 
 class Problems:
-    """Collects what is wrong."""
+    """Collector of problems."""
 
     def __init__(self) -> None:
-        self.found: list[Problem] = []
+        self.problems: list[Problem] = []
 
     def error(self, path: Path, line: int | None, message: str) -> None:
-        """Note something that makes the log invalid."""
-        self.found.append(Problem(path, line, "error", message))
+        """Add a problem that makes the log invalid."""
+        self.problems.append(Problem(path, line, "error", message))
 
     def warning(self, path: Path, line: int | None, message: str) -> None:
-        """Note something that readers cope with."""
-        self.found.append(Problem(path, line, "warning", message))
+        """Add a problem that does not prevent reading."""
+        self.problems.append(Problem(path, line, "warning", message))
 
     @property
     def fatal(self) -> bool:
-        """Whether an error is among them."""
-        return any(problem.severity == "error" for problem in self.found)
+        """Whether there is an error."""
+        return any(problem.severity == "error" for problem in self.problems)

@@ -1,4 +1,4 @@
-"""Tab-separated tables and the values in their cells, as every log format here reads them."""
+"""Readers of tab-separated tables and of the values in their cells, for all log formats."""
 
 import csv
 import io
@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 from evaluation.logs.problems import Problems
 
 MAX_FILE_BYTES: Final = 256 * 2**20
-"""Largest single file that is read."""
+"""Maximum size of a file."""
 MAX_LOG_BYTES: Final = 2 * 2**30
-"""Largest sum of the files of one log that is read."""
+"""Maximum total size of the files of one log."""
 TIMESTAMP_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
 COUNT: Final = re.compile(r"[0-9]{1,15}")
 INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
@@ -29,14 +29,14 @@ _TIMESTAMP: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)\.(\d{1,6
 
 
 def usable_worker(worker: str) -> bool:
-    """Whether a worker name is allowed and names a directory of its own."""
+    """Whether a worker name is allowed and can name a directory."""
     return bool(WORKER.fullmatch(worker)) and worker not in (".", "..")
 
 
 def find_tables(root: Path, name: str, problems: Problems) -> list[Path]:
     """Paths of all tables of one name below a directory, sorted.
 
-    Tables beyond `MAX_LOG_BYTES` in all are an error and left out, as is a directory that cannot
+    Tables beyond `MAX_LOG_BYTES` in total are an error and left out; so is a directory that cannot
     be listed.
     """
 
@@ -60,7 +60,7 @@ def read_bytes(path: Path, problems: Problems) -> bytes | None:
     """The content of a regular file that is not too large, or None and a problem."""
     handle = -1
     try:
-        # Without waiting for the writer of a named pipe.
+        # O_NONBLOCK: do not wait for the writer of a named pipe.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
@@ -69,7 +69,7 @@ def read_bytes(path: Path, problems: Problems) -> bytes | None:
             size, most = f"{status.st_size:,}", f"{MAX_FILE_BYTES:,}"
             problems.error(path, None, f"has {size} bytes; at most {most} are read")
         else:
-            return _drained(handle, status.st_size)
+            return _read_all(handle, status.st_size)
     except FileNotFoundError:
         problems.error(path, None, "is missing")
     except OSError as error:
@@ -80,8 +80,8 @@ def read_bytes(path: Path, problems: Problems) -> bytes | None:
     return None
 
 
-def _drained(handle: int, size: int) -> bytes:
-    """Everything that a file holds, which may have grown to more than `size` bytes."""
+def _read_all(handle: int, size: int) -> bytes:
+    """The whole content of a file, which may have grown to more than `size` bytes."""
     pieces = [os.read(handle, size + 1)]
     while len(pieces[-1]) > (size if len(pieces) == 1 else 0):
         pieces.append(os.read(handle, 2**20))
@@ -121,9 +121,9 @@ def read_object(path: Path, problems: Problems) -> dict[str, Any] | None:
 
 
 def read_lines(path: Path, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a table with their numbers, the header first; none if it is empty.
+    """Yield the lines of a table with their numbers, the header first; none if it is empty.
 
-    A line whose number of fields is not that of the header is an error and left out.
+    A line with more or fewer fields than the header is an error and left out.
     """
     text = read_text(path, problems)
     if text is None:
@@ -168,8 +168,8 @@ def read_table(
     Args:
       path: of the table.
       required: columns that it must have.
-      problems: where what is wrong is noted.
-      defaults: cells of columns that it may lack.
+      problems: collects the problems.
+      defaults: cells of columns that may be missing.
     """
     lines = read_lines(path, problems)
     _, header = next(lines, (1, None))
@@ -185,25 +185,26 @@ class Cells:
     """One line of a table."""
 
     def __init__(self, path: Path, line: int, text: Mapping[str, str], problems: Problems) -> None:
-        """Keep where it is, its cells by column, and where what is wrong with them is noted."""
+        """Keep file, line, the cells by column, and the collector of problems."""
         self.path, self.line, self.text = path, line, text
-        self._problems, self._before = problems, len(problems.found)
+        self._problems, self._before = problems, len(problems.problems)
 
     def error(self, message: str) -> None:
-        """Note something that makes the log invalid."""
+        """Add a problem that makes the log invalid."""
         self._problems.error(self.path, self.line, message)
 
     def warning(self, message: str) -> None:
-        """Note something that readers cope with."""
+        """Add a problem that does not prevent reading."""
         self._problems.warning(self.path, self.line, message)
 
     @property
     def sound(self) -> bool:
-        """Whether no error has been noted since the line was read."""
-        return not any(of.severity == "error" for of in self._problems.found[self._before :])
+        """Whether the line has no error so far."""
+        added = self._problems.problems[self._before :]
+        return not any(problem.severity == "error" for problem in added)
 
     def word(self, name: str, allowed: Sequence[str]) -> None:
-        """Check a cell that holds one of few words."""
+        """Check that a cell has one of the allowed words."""
         if self.text[name] not in allowed:
             listed = ", ".join(allowed)
             self.error(f"{name} must be one of {listed}, not {self.text[name]!r}")
@@ -231,7 +232,7 @@ class Cells:
         return value
 
     def moment(self, name: str) -> datetime | None:
-        """A moment without a time zone; None and a problem if it is none."""
+        """A moment without a time zone; None, and a problem, for another text."""
         match = _TIMESTAMP.fullmatch(self.text[name])
         try:
             if match:
@@ -239,12 +240,12 @@ class Cells:
                 year, month, day, hour, minute, second = map(int, whole)
                 return datetime(year, month, day, hour, minute, second, int(fraction.ljust(6, "0")))
         except ValueError:
-            pass  # a field out of range: the same problem as a text of another form
+            pass  # a field out of range is the same problem as another text
         self.error(f"{name} must look like {TIMESTAMP_FORMAT}, not {self.text[name]!r}")
         return None
 
     def number(self, name: str) -> int | float:
-        """A number; integers stay integers so that they are written back as they were."""
+        """A number; integers stay integers, so that they are written back unchanged."""
         text = self.text[name]
         if INTEGER.fullmatch(text):
             return int(text)
@@ -259,18 +260,18 @@ class Cells:
 
 
 class Placed(NamedTuple):
-    """A row and the line that it stands in."""
+    """A row and its line."""
 
     row: Any
     at: Cells
 
 
 def non_finite_warning(name: str, text: str) -> str:
-    """What is unusual about a number that is not finite."""
+    """Warning about a number that is not finite."""
     return f"{name} is {text or 'empty'}, not a finite number"
 
 
 def timestamp_text(when: datetime) -> str:
-    """A moment as it stands in a table."""
+    """The text of a moment in a table."""
     date = f"{when.year:04d}{when.month:02d}{when.day:02d}"
     return f"{date}T{when.hour:02d}{when.minute:02d}{when.second:02d}.{when.microsecond:06d}"

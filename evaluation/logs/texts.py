@@ -1,4 +1,4 @@
-"""Whole columns as the text that a row-by-row CSV writer would give, and whole rows from them."""
+"""Conversion of whole columns to the text of a row-by-row CSV writer, and to rows of text."""
 
 import csv
 import io
@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 from evaluation.logs.coded import Coded
 
 PARAMS_SHOWN: Final = 25
-"""Letters of a task's parameters that stand in a table."""
+"""Maximum of characters of a task's parameters in a table."""
 _SPECIAL: Final = frozenset('\n\r"')
-# Between these, Arrow and Python write the same digits, but for the ".0" of whole numbers.
+# Between these, Arrow and Python write the same digits, except the ".0" of whole numbers.
 _PLAIN_FROM, _PLAIN_TO = 1e-4, 1e9
 
 
 def plain_scalar(value: object) -> Any:
-    """A NumPy or JAX scalar as a Python number, see `shortest`; anything else as it is."""
+    """A NumPy or JAX scalar as a Python number, see `shortest`; other values unchanged."""
     item = getattr(value, "item", None)
     if not callable(item) or getattr(value, "shape", None) != ():
         return value
@@ -30,17 +30,17 @@ def plain_scalar(value: object) -> Any:
 
 
 def shortened(text: str) -> str:
-    """Parameters of a task as they stand in a table for people."""
+    """Parameters of a task, shortened for a printed table."""
     return text if len(text) <= PARAMS_SHOWN else f"{text[:PARAMS_SHOWN]}..."
 
 
 def write_line(stream: IO[str], values: Sequence[Any]) -> None:
-    """Write one row of a table, its fields quoted where they have to be."""
+    """Write one row of a table; fields are quoted if necessary."""
     csv.writer(stream, delimiter="\t", lineterminator="\n").writerow(values)
 
 
 def field_text(text: str, delimiter: str = "\t") -> str:
-    """A cell of a table, quoted where it has to be."""
+    """A cell of a table, quoted if necessary."""
     if _SPECIAL.isdisjoint(text) and delimiter not in text:
         return text
     stream = io.StringIO()
@@ -49,7 +49,7 @@ def field_text(text: str, delimiter: str = "\t") -> str:
 
 
 def coded_texts(column: Coded[str], delimiter: str = "\t") -> pa.LargeStringArray:
-    """A column of text, quoted where it has to be."""
+    """A column of text, quoted if necessary."""
     values = [field_text(value, delimiter) for value in column.values]
     return pa.array(values, pa.large_string()).take(pa.array(column.codes))
 
@@ -68,18 +68,18 @@ def number_texts(column: np.ndarray) -> pa.LargeStringArray:
     quick = pc.cast(pa.array(values), pa.large_string())
     if plain.all():
         return quick
-    # The others are few kinds as a rule: rewards and lengths that are whole numbers.
+    # The rest usually has few distinct values: rewards and lengths that are whole numbers.
     bits, codes = np.unique(values[~plain].view(np.int64), return_inverse=True)
-    others = pa.array([repr(value) for value in bits.view(np.float64).tolist()], pa.large_string())
-    return pc.replace_with_mask(quick, pa.array(~plain), others.take(pa.array(codes)))
+    rest = pa.array([repr(value) for value in bits.view(np.float64).tolist()], pa.large_string())
+    return pc.replace_with_mask(quick, pa.array(~plain), rest.take(pa.array(codes)))
 
 
 def shortest(column: np.ndarray) -> np.ndarray:
-    """The float64 numbers whose text is the shortest that reads back as each number of a column.
+    """The float64 numbers with the shortest text that reads back as each number of a column.
 
     Args:
-      column: (R,) floats; of float64 it is the numbers themselves, of float32 .075 for the number
-        whose float64 is .07499999552965164.
+      column: (R,) floats; float64 is unchanged, float32 becomes for example .075 instead of
+        .07499999552965164.
     """
     if column.dtype != np.float32:
         return np.ascontiguousarray(column, np.float64)
@@ -95,7 +95,7 @@ def timestamp_texts(column: np.ndarray) -> pa.LargeStringArray:
     """
     day = column.astype("datetime64[D]")
     runs = np.diff(day, prepend=day[:1]) != np.timedelta64(0)
-    runs[:1] = True  # a new date, which days rarely are
+    runs[:1] = True  # only the first row of each date is formatted
     dates = np.array([f"{when:%Y%m%d}".rjust(8, "0") for when in day[runs].tolist()], "S8")
     within = (column - day).astype(np.int64)
     seconds, micros = np.divmod(within, 10**6)
@@ -111,14 +111,14 @@ def timestamp_texts(column: np.ndarray) -> pa.LargeStringArray:
 
 
 def moments(values: "np.ndarray | Sequence[datetime]") -> np.ndarray:
-    """Moments as (R,) datetime64[us]; what they say about time zones is left out."""
+    """Moments as (R,) datetime64[us]; time zones are dropped."""
     if isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.datetime64):
         return values.astype("datetime64[us]")
     return np.array([when.replace(tzinfo=None) for when in values], "datetime64[us]")
 
 
 class Lines:
-    """The rows of a table as text, one behind another."""
+    """The rows of a table as one text."""
 
     def __init__(self, columns: Sequence[pa.LargeStringArray], delimiter: str = "\t") -> None:
         """Join columns of R rows each."""
@@ -130,5 +130,5 @@ class Lines:
         self._data = memoryview(data) if data else memoryview(b"")
 
     def between(self, start: int, stop: int) -> memoryview:
-        """The UTF-8 text of the rows from `start` up to `stop`, which is left out."""
+        """The UTF-8 text of the rows in [start, stop)."""
         return self._data[self._offsets[start] : self._offsets[stop]]

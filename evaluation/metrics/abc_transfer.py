@@ -1,8 +1,8 @@
 """Transfer as the area between learning curves, as batched kernels.
 
 The learning curve of a task that was learned after another one is compared with that of the same
-task learned first. Curves are (..., T): one performance value an episode, padded behind the
-``length`` episodes that count. What stands in the padding never matters, NaN included.
+task learned first. Curves are (..., T): one performance value per episode, padded behind the
+``length`` episodes that count. Padding is ignored, NaN included.
 """
 
 import functools
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jax.typing import ArrayLike
 
 DEFAULT_DIVISIONS: Final = 4
-"""Parts of the learning curve that are reported apart."""
+"""Parts of the learning curve that are reported separately."""
 
 
 def area_between_curves(
@@ -24,20 +24,20 @@ def area_between_curves(
 ) -> jax.Array:
     """Area between a learning curve and its baseline, by part of the curve.
 
-    The n common episodes are spread over [0, 1] at distances of 1 / n, and areas follow from the
+    The n common episodes are spread over [0, 1] at distances of 1 / n; areas follow from the
     trapezoidal rule. The trapezoid that begins at episode i (from 0) belongs to part
-    floor(i divisions / n); the parts add up to the whole area, and a part without a trapezoid has
-    no value.
+    floor(i divisions / n). The parts add up to the whole area. A part without a trapezoid has no
+    value.
 
     Args:
       transferred: (..., T) performance on a task learned after another.
-      baseline: (..., T) mean performance on the task where it is learned first.
-      length: (...) episodes that both have, n.
+      baseline: (..., T) mean performance on the task when it is learned first.
+      length: (...) number of episodes that both have, n.
       divisions: number of parts, D.
 
     Returns:
       (..., D) in the unit of performance; positive where the earlier task helped. NaN where a part
-      has no trapezoid, as all have below two episodes, or an episode of it has no finite value.
+      has no trapezoid or an episode without a finite value; fewer than two episodes have none.
 
     Raises:
       ValueError: ``divisions`` below 1, or curves of different shapes.
@@ -49,7 +49,7 @@ def area_between_curves(
     one, other = jnp.asarray(transferred), jnp.asarray(baseline)
     if one.ndim < 1 or one.shape[-1:] != other.shape[-1:]:
         raise ValueError(
-            f"both curves must have as many episodes, padded, not {one.shape} and {other.shape}"
+            f"both curves must be padded to one length, not {one.shape} and {other.shape}"
         )
     if one.shape[-1] < 2:
         shape = jnp.broadcast_shapes(one.shape[:-1], other.shape[:-1], jnp.shape(length))
@@ -78,17 +78,17 @@ def abc_transfer_matrix(
 ) -> dict[tuple[str, str], npt.NDArray[np.float64]]:
     """Area between curves of every ordered pair of tasks, over many lifetimes.
 
-    The baseline of a task is the mean of its curves over lifetimes that begin with it. For each
-    pair, its curves and the baseline are cut to the length of the shortest of them.
+    The baseline of a task is the mean of its curves over lifetimes that begin with it. The curves
+    of a pair and its baseline are cut to the length of the shortest one.
 
     Args:
       first: task -> curves (n,) of the lifetimes that begin with it.
       after: (earlier task, task) -> curves (n,) of the task in lifetimes that learned the earlier
-        one before.
+        task before.
       divisions: number of parts of the curve, D.
 
     Returns:
-      (earlier task, task) -> (lifetimes, D) areas, as `area_between_curves`.
+      (earlier task, task) -> (lifetimes, D) areas of `area_between_curves`.
 
     Raises:
       ValueError: a pair without curves, a task without a baseline, or a curve that is not (n,).
@@ -103,10 +103,12 @@ def abc_transfer_matrix(
             )
         if not curves:
             raise ValueError(f"the pair {earlier!r}, {task!r} has no curves; leave it out")
-        own, baselines = ([_curve(c, task) for c in group] for group in (curves, first[task]))
-        length = min(map(len, own + baselines))
+        transferred, baselines = (
+            [_curve(c, task) for c in group] for group in (curves, first[task])
+        )
+        length = min(map(len, transferred + baselines))
         baseline = np.mean([curve[:length] for curve in baselines], axis=0)
-        stacked = np.stack([curve[:length] for curve in own])
+        stacked = np.stack([curve[:length] for curve in transferred])
         areas = area_between_curves(stacked, baseline, length, divisions)
         matrix[earlier, task] = np.asarray(areas, np.float64)
     return matrix

@@ -1,18 +1,17 @@
-"""Learning within a block as the editions of the 2019 framework compute it.
+"""Metrics of learning within a block, in the three editions of the 2019 framework.
 
-Three editions exist and differ in the smoothing and in how an episode is counted:
+The editions differ in the smoothing and in how an episode is counted:
 
-* ``"2019"``, the document of 4 December 2019: windows that hang over the edge of a block are
-  discarded, and the reported number of episodes is the window's last, first or middle one,
-  counted from 1.
+* ``"2019"``, the document of 4 December 2019: windows that extend beyond a block are discarded. The
+  reported number of episodes is the window's last, first or middle one, counted from 1.
 * ``"v0.2"``, the package of December 2019: the block is reflected at both edges (the edge episode
-  is not repeated), so a block of n episodes has n + window - 1 windows; the reported number is the
+  is not repeated), so a block of n episodes has n + window - 1 windows. The reported number is the
   window's position, from 0.
-* ``"v0.3"``, the package of March 2020: the same cut back to n windows. A block shorter than the
-  window is smoothed over half of its length, and not at all where that is below 3.
+* ``"v0.3"``, the package of March 2020: as v0.2, cut to n windows. A block shorter than the window
+  is smoothed over half of its length, and not at all if that is below 3.
 
-Shapes are those of the other metrics: ``values`` is (..., B, T), padded behind ``counts`` (B,), a
-result is a `Numbers` of (..., B). A lifetime gets the same bits alone and in a batch.
+``values`` is (..., B, T), padded behind ``counts`` (B,); a result is a `Numbers` of (..., B). The
+results of a lifetime do not depend on the batch, bit by bit.
 """
 
 import functools
@@ -37,15 +36,15 @@ from evaluation.metrics.l2m.framework2019 import as_real, first_reason
 from evaluation.metrics.numerics import Numbers, divide, numbers, pairwise_sum
 
 Edition: TypeAlias = Literal["2019", "v0.2", "v0.3"]
-"""Whose formulas: the document's, or those of one of the two packages that came with it."""
+"""Edition of the formulas: of the document, or of one of its two packages."""
 
 EDITIONS: Final = ("2019", "v0.2", "v0.3")
 
-_LEAST_WINDOW: Final = 3  # v0.3 leaves a block alone rather than smooth it over less
+_LEAST_WINDOW: Final = 3  # below it, v0.3 does not smooth
 
 
 class PhasedBlockLike(BlockLike, Protocol):
-    """A block that knows the number of its phase."""
+    """A block with the number of its phase."""
 
     @property
     def phase(self) -> int:
@@ -53,7 +52,7 @@ class PhasedBlockLike(BlockLike, Protocol):
 
 
 class _Series(NamedTuple):
-    """Moving averages of every block: (..., B, W), which of them exist, and (..., B) the rest."""
+    """Moving averages of every block and which of them exist, (..., B, W); the rest is (..., B)."""
 
     means: jax.Array
     inside: jax.Array
@@ -62,7 +61,7 @@ class _Series(NamedTuple):
 
 
 def check_edition(edition: str) -> None:
-    """Refuse an unknown edition.
+    """Raise an error for an unknown edition.
 
     Raises:
       ValueError: not one of `EDITIONS`.
@@ -80,13 +79,13 @@ def saturation(
       values: (..., B, T) performance per episode, padded behind ``counts``.
       counts: (B,) or (..., B) integer episodes per block, at most T.
       window: odd number of episodes under the moving average (static).
-      edition: whose smoothing (static).
+      edition: edition of the smoothing (static).
 
     Returns:
       `Numbers` of (..., B) in the unit of ``values``.
 
     Raises:
-      ValueError: an unknown edition, and what `saturation_value` refuses.
+      ValueError: an unknown edition, and as `saturation_value`.
     """
     check_edition(edition)
     document = functools.partial(saturation_value, window=window)
@@ -104,20 +103,20 @@ def episodes_to_saturation(
     edition: Edition = "2019",
     index: IndexConvention = "end",
 ) -> Numbers:
-    """Episodes until the moving average is first at the block's saturation value.
+    """Episodes until the moving average first reaches the block's saturation value.
 
     Args:
       values: (..., B, T) performance per episode, padded behind ``counts``.
       counts: (B,) or (..., B) integer episodes per block, at most T.
       window: odd number of episodes under the moving average (static).
-      edition: whose smoothing and whose way to count episodes (static).
-      index: which episode of a window counts in the edition ``"2019"`` (static).
+      edition: edition of the smoothing and of counting episodes (static).
+      index: which episode of a window is reported in the edition ``"2019"`` (static).
 
     Returns:
-      `Numbers` of (..., B) in episodes. Averages that differ by rounding only are the same.
+      `Numbers` of (..., B) in episodes. Averages that differ by rounding only count as equal.
 
     Raises:
-      ValueError: an unknown edition, and what `time_to_saturation` refuses.
+      ValueError: an unknown edition, and as `time_to_saturation`.
     """
     check_edition(edition)
     document = functools.partial(time_to_saturation, window=window, index=index)
@@ -130,13 +129,13 @@ def episodes_to_saturation(
 
 
 def pair_changes(blocks: Sequence[BlockLike]) -> Pairing:
-    """Pair each training block with the one before it, where task or parameters have changed.
+    """Pair each training block with the one before it, if task or parameters have changed.
 
     Args:
       blocks: the B blocks of one lifetime in the order they are played.
 
     Returns:
-      `Pairing` of (B,) int32 arrays; the earlier block may be of any task.
+      `Pairing` of (B,) int32 arrays; the earlier block may have any task.
 
     Source: l2metrics 0.3, metric RecoveryTime.
     """
@@ -157,9 +156,9 @@ def pair_changes(blocks: Sequence[BlockLike]) -> Pairing:
 
 
 def pair_first_training(blocks: Sequence[PhasedBlockLike]) -> Pairing:
-    """Pair a test block with the first training block of a task trained in an earlier phase.
+    """Pair each test block with its task's first training block, if that is in an earlier phase.
 
-    A task that is trained in the phase of the test as well is left out: nothing came between.
+    A task that is also trained in the phase of the test is left out: nothing came between.
 
     Args:
       blocks: the B blocks of one lifetime in the order they are played.
@@ -199,18 +198,18 @@ def recovery_since_change(
     window: int = DEFAULT_WINDOW,
     edition: Edition = "v0.3",
 ) -> Numbers:
-    """Position of the first moving average that is back at the saturation value of the pair.
+    """Position of the first moving average that reaches the earlier block's saturation value.
 
     Args:
       values: (..., B, T) performance per episode, padded behind ``counts``.
       counts: (B,) or (..., B) integer episodes per block, at most T.
       pairing: from `pair_changes`.
       window: odd number of episodes under the moving average (static).
-      edition: ``"v0.2"`` or ``"v0.3"`` (static); the document's own is `recovery_time`.
+      edition: ``"v0.2"`` or ``"v0.3"`` (static); `recovery_time` is that of the document.
 
     Returns:
-      `Numbers` of (..., B), standing at the later block; `Reason.NOT_RECOVERED` where
-      performance never comes back (v0.3 printed "No Recovery", v0.2 -999).
+      `Numbers` of (..., B) at the later block; `Reason.NOT_RECOVERED` if performance never comes
+      back (v0.3 printed "No Recovery", v0.2 -999).
 
     Raises:
       ValueError: the edition ``"2019"`` or an unknown one.
@@ -232,10 +231,10 @@ def recovery_since_change(
 
 
 def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Numbers:
-    """Sum of one column of a block over the sum of another.
+    """Sum of one column of a block divided by the sum of another.
 
-    With the rewards and the number of rows (sub-episodes) it is the average reward, with rewards
-    and steps the reward per step.
+    Rewards over rows (sub-episodes) give the average reward; rewards over steps give the reward per
+    step.
 
     Args:
       totals: (..., B, T) numerator per episode, padded behind ``counts``.
@@ -270,15 +269,15 @@ def average_learning(
     edition: Edition = "2019",
     offsets: ArrayLike | None = None,
 ) -> Numbers:
-    """Reward collected until saturation, per episode until then.
+    """Reward per episode until saturation.
 
     Args:
       totals: (..., B, T) reward of an episode, summed over its sub-episodes.
       counts: (B,) or (..., B) integer episodes per block.
       time: (..., B) `episodes_to_saturation` of the same edition.
       training: (B,) whether a block is a training block.
-      edition: in ``"2019"`` the first e episodes count and the sum is divided by e, in the others
-        the episodes numbered 0 to e, and the sum is divided by e all the same (static).
+      edition: ``"2019"`` sums the first e episodes, the others the episodes numbered 0 to e; all
+        divide by e (static).
       offsets: (B, T) number of each episode minus that of the block's first; 0, 1, 2, ... if None.
 
     Returns:
@@ -318,16 +317,16 @@ def _reflected(values: ArrayLike, counts: ArrayLike, window: int, crop: bool) ->
     means, inside = _means(clean, lengths, window, crop)
     if crop:
         for short in sorted({_short_window(n) for n in range(window)}):
-            chosen = (lengths < window) & (_short_windows(lengths) == short)
+            affected = (lengths < window) & (_short_windows(lengths) == short)
             other, exists = _means(clean, lengths, short, crop)
-            means = jnp.where(chosen[..., None], other, means)
-            inside = jnp.where(chosen[..., None], exists, inside)
+            means = jnp.where(affected[..., None], other, means)
+            inside = jnp.where(affected[..., None], exists, inside)
     least = 1 if crop else window
     reasons = first_reason(
         jnp.where(lengths < least, Reason.BLOCK_TOO_SHORT, Reason.NONE),
         jnp.where(jnp.any(valid & ~finite, axis=-1), Reason.NON_FINITE_VALUE, Reason.NONE),
     )
-    # A sum passes `window` additions of half an epsilon each, and two sums are compared.
+    # A sum has `window` additions with an error of half an epsilon each; two sums are compared.
     scale = jnp.max(jnp.abs(clean), axis=-1, initial=0)
     return _Series(means, inside, scale * window * float(np.finfo(array.dtype).eps), reasons)
 

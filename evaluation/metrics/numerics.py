@@ -1,9 +1,8 @@
-"""The one result type of metrics, and the array operations that all of them share.
+"""The result type of all metrics, and the array operations that they share.
 
-The kernels are written once against the array's own namespace: NumPy arrays are computed by NumPy,
-without waiting for a compiler, and JAX arrays and tracers by JAX, under `jax.jit` or not. Sums are
-taken in an order that neither the batch nor padding changes, so a lifetime gets the same bits alone
-and in a batch.
+Kernels use the namespace of their arrays: NumPy arrays are computed by NumPy, without compilation,
+and JAX arrays and tracers by JAX, with or without `jax.jit`. The order of sums does not depend on
+batch size or padding, so a lifetime gets the same bits alone and in a batch.
 """
 
 from collections.abc import Callable
@@ -18,13 +17,14 @@ Array: TypeAlias = Any
 
 
 class Numbers(NamedTuple):
-    """Numbers, why one is missing, and an interval where they are estimates over lifetimes.
+    """Numbers with reasons for missing ones, and intervals if they are estimates over lifetimes.
 
     Attributes:
-      values: floating point; NaN where there is none.
+      values: floating point; NaN for a missing value.
       reasons: integer codes of `Reason`, of the same shape: why a value, or its interval, is
-        missing; `Reason.NONE` where all is there.
-      low: lower end of the interval of each value, NaN for none; None for what is no estimate.
+        missing; `Reason.NONE` if neither is.
+      low: lower end of the interval of each value, NaN for a missing one; None for numbers that are
+        not estimates.
       high: upper end.
     """
 
@@ -34,7 +34,7 @@ class Numbers(NamedTuple):
     high: Array | None = None
 
     def part(self, index: Any) -> "Numbers":
-        """Some of the numbers, by any index of an array."""
+        """Select numbers by any index of an array."""
         return Numbers(*(None if leaf is None else leaf[index] for leaf in self))
 
     def reshape(self, shape: tuple[int, ...]) -> "Numbers":
@@ -43,12 +43,12 @@ class Numbers(NamedTuple):
 
 
 def namespace(array: Array) -> Any:
-    """The module that computes with an array: `numpy` or `jax.numpy`."""
+    """The module of an array: `numpy` or `jax.numpy`."""
     return array.__array_namespace__()
 
 
 def numbers(values: Array, *reasons: tuple[Array, Reason] | Array) -> Numbers:
-    """Numbers with the first reason that holds; `Reason.OVERFLOW` where none explains.
+    """Make numbers with the first reason that holds; `Reason.OVERFLOW` if not finite without one.
 
     Args:
       values: floating point of any shape.
@@ -56,18 +56,18 @@ def numbers(values: Array, *reasons: tuple[Array, Reason] | Array) -> Numbers:
     """
     xp = namespace(values)
     codes = xp.where(xp.isfinite(values), int(Reason.NONE), int(Reason.OVERFLOW))
-    for given in reversed(reasons):
-        if isinstance(given, tuple):
-            condition, reason = given
+    for candidate in reversed(reasons):
+        if isinstance(candidate, tuple):
+            condition, reason = candidate
             codes = xp.where(condition, int(reason), codes)
         else:
-            codes = xp.where(xp.asarray(given) == int(Reason.NONE), codes, given)
+            codes = xp.where(xp.asarray(candidate) == int(Reason.NONE), codes, candidate)
     codes = xp.broadcast_to(codes, values.shape).astype(np.int32)
     return Numbers(xp.where(codes == 0, values, np.nan), codes)
 
 
 def take(array: Array, index: Array) -> Array:
-    """Elements along the last axis; what an index below zero gets is of no account.
+    """Elements along the last axis; the result for a negative index is arbitrary.
 
     Args:
       array: (..., N), N at least 1.
@@ -94,7 +94,7 @@ def masked_mean(values: Array, mask: Array) -> tuple[Array, Array]:
     """Mean over the last axis of the elements under a mask, and their number.
 
     Returns:
-      (...) means, 0 where there is no element, and (...) integer counts.
+      (...) means, 0 without an element, and (...) integer counts.
     """
     xp = namespace(values)
     mask = xp.broadcast_to(mask, values.shape)
@@ -115,10 +115,10 @@ def masked_median(values: Array, mask: Array) -> tuple[Array, Array]:
 
 
 def divide(numerator: Array, divisor: Array) -> Array:
-    """An ordinary division, whatever the size of the batch.
+    """Division with the same bits for any batch size.
 
-    Without the barrier XLA multiplies by the reciprocal of a divisor that is broadcast, but only
-    when there is something to broadcast to: one lifetime would differ in the last bit.
+    Without the barrier XLA multiplies by the reciprocal of a divisor that is broadcast, but not in
+    a batch of one: a single lifetime would differ in the last bit.
     """
     if isinstance(numerator, np.ndarray | np.generic):
         return numerator / divisor
@@ -126,9 +126,9 @@ def divide(numerator: Array, divisor: Array) -> Array:
 
 
 def materialised(*trees: Any) -> tuple[Any, ...]:
-    """Arrays, or trees of them, as they are, but computed before anything that uses them.
+    """Return arrays, or trees of them, computed before anything that uses them.
 
-    XLA on a processor otherwise computes a shared array anew in each of its consumers.
+    Otherwise XLA on a processor recomputes a shared array in each of its consumers.
     """
     leaf: Any = trees
     while isinstance(leaf, tuple):
@@ -141,7 +141,7 @@ def materialised(*trees: Any) -> tuple[Any, ...]:
 
 
 def repeat(times: int, step: Callable[[Any, Array], Array], start: Array) -> Array:
-    """``start`` after ``step(k, value)`` for k = 0, 1, ..., times - 1; a loop in JAX too."""
+    """Apply ``step(k, value)`` to ``start`` for k = 0, 1, ..., times - 1; a loop in JAX too."""
     if isinstance(start, np.ndarray):
         for k in range(times):
             start = step(k, start)

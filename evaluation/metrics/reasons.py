@@ -1,4 +1,4 @@
-"""Why a metric of lifelong learning or of novelty is missing."""
+"""Reasons why a metric of lifelong learning or of novelty is missing."""
 
 import enum
 from typing import Any, Final
@@ -11,7 +11,7 @@ class Reason(enum.IntEnum):
     """The reason in words; empty for `NONE`."""
 
     def __new__(cls, code: int, sentence: str = "") -> "Reason":
-        """Make the reason of a code."""
+        """Make the reason with a code and a sentence."""
         reason = int.__new__(cls, code)
         reason._value_, reason.sentence = code, sentence
         return reason
@@ -74,7 +74,7 @@ class Reason(enum.IntEnum):
         "its training curve; add a log or a run of it",
     )
     NO_VALUE_IN_FILE = 29, "the file of results has no value and gives no reason"
-    # Of the reports of 2019 over blocks.
+    # Reports of 2019 over blocks.
     NO_STE_SATURATION = (
         101,
         "taskinfo/info.json has no saturation value of a single-task expert for exactly this task",
@@ -90,9 +90,12 @@ class Reason(enum.IntEnum):
     NOT_TRAINED_YET = 107, "what is tested has not been trained yet, so this is not reverse"
     TRAINED_LAST = 108, "what is tested was trained last, so nothing was learned in between"
     NO_TEST_OF_PAIR = 109, "no test block shows this pair"
-    FIRST_TRAINING = 110, "the first training block has none before it to recover from"
+    FIRST_TRAINING = (
+        110,
+        "no training block comes before this one, so there is nothing to recover from",
+    )
     NO_CHANGE = 111, "task and parameters are those of the training block before"
-    TRAINED_IN_PHASE = 112, "the task was trained in this very phase"
+    TRAINED_IN_PHASE = 112, "the task was trained in this phase"
     NOT_TRAINED_IN_EARLIER_PHASE = 113, "the task was not trained in an earlier phase"
     NO_STEPS = 114, "the block has no steps"
     SATURATED_AT_ZERO = 115, "the block saturates at episode 0, so nothing can be divided by"
@@ -101,10 +104,10 @@ class Reason(enum.IntEnum):
         117,
         "performance never came back to the saturation value of the training block before",
     )
-    # Of novelty experiments.
+    # Novelty experiments.
     NO_NOVELTY = 201, "the trial has no novel episode"
     NOTHING_BEFORE = 202, "the trial has no episode before the first novel one"
-    NOT_DETECTED = 203, "the novelty was never reported, or it was reported before there was any"
+    NOT_DETECTED = 203, "the novelty was never reported, or a false alarm came before it"
     WINDOW_EMPTY = 204, "the window of episodes at the ends of the novel part is empty"
     NO_BASELINE = 205, "the baseline did not play this trial"
     NOT_PLAYED = 206, "an episode of the trial was not played to its end"
@@ -116,23 +119,23 @@ class Reason(enum.IntEnum):
     NOMINAL_BLOCK = 212, "the block plays the unchanged world, so there is nothing to detect"
     NOT_REPORTED_IN_BLOCK = 213, "the agent did not report novelty before the block ended"
     ALL_NOVEL = 214, "the lifetime has no episode in the unchanged world"
-    NO_LEVEL = 215, "what changes here is no level of the novelty catalogue"
+    NO_LEVEL = 215, "the change here is not a level of the novelty catalogue"
 
 
-OWN: Final = 1000
-"""Codes from here on are reasons of metrics of users, by the order in which they came up."""
+CUSTOM: Final = 1000
+"""First code of the reasons of custom metrics, which are numbered in order of first use."""
 
-_own_sentences: list[str] = []
+_custom_sentences: list[str] = []
 
 
 def code_of(text: str) -> int:
-    """The code of a reason that a metric of a user gives in words."""
-    if text not in _own_sentences:
-        _own_sentences.append(text)
-    return OWN + _own_sentences.index(text)
+    """The code of a reason that a custom metric gives in words."""
+    if text not in _custom_sentences:
+        _custom_sentences.append(text)
+    return CUSTOM + _custom_sentences.index(text)
 
 
 def sentence_of(code: Any) -> str:
     """A reason in words, by its code."""
     number = int(code)
-    return _own_sentences[number - OWN] if number >= OWN else Reason(number).sentence
+    return _custom_sentences[number - CUSTOM] if number >= CUSTOM else Reason(number).sentence

@@ -1,6 +1,6 @@
-"""Metrics as rows of one table: those of this package and those of users.
+"""Metrics as rows of one table: those of this package and custom ones.
 
-A metric of a user is a function over padded arrays of one lifetime, with a row:
+A custom metric is a function of padded arrays of one lifetime, with a row:
 
 ```python
 from evaluation.metrics import metric
@@ -13,9 +13,9 @@ def last_tenth(values, counts):
     return np.nanmean(np.where(inside, values, np.nan), axis=-1)
 ```
 
-It takes any fields of `Lifetime` by their names. With the scope "block" it returns (B,) numbers,
-with "task" (K,), with "lifetime" one number. NaN needs a reason: a pair (numbers, sentence) or a
-`Numbers` gives it, or ``missing`` in the row.
+Its parameters are names of fields of `Lifetime`. With the scope "block" it returns (B,) numbers,
+with "task" (K,), with "lifetime" one number. NaN needs a reason: return a pair (numbers, sentence)
+or a `Numbers`, or set ``missing`` in the row.
 """
 
 import inspect
@@ -35,11 +35,11 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 SCOPES: Final = get_args(Scope)
 USERS_SCOPES: Final = ("block", "task", "lifetime")
-"""Scopes that a metric of a user may have; a trial is a lifetime of two blocks."""
+"""Scopes of custom metrics; they see a trial as a lifetime of two blocks."""
 
 
 class MetricError(ValueError):
-    """A metric of a user cannot be computed; the message names it."""
+    """A custom metric cannot be computed; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,21 @@ class Row:
 
     Attributes:
       name: key in JSON and tables.
-      kernel: the function that computes it, or where it is, "module:name" below
+      kernel: the function that computes it, or its place, "module:name" below
         `evaluation.metrics`.
-      scope: what has one number of it.
-      text: one line for people.
-      needs: what it is computed from beside performance: blocks, tasks, experts, predictions,
-        baseline.
-      direction: whether an agent does better with more or less of it.
-      unit: of its numbers; "performance" for that of the measure, "" for a pure number.
+      scope: what has one number: a block, a task, a lifetime or a trial.
+      text: description in one line.
+      needs: inputs beside performance: blocks, tasks, experts, predictions, baseline.
+      direction: whether higher or lower values are better.
+      unit: of its numbers; "performance" for the unit of the measure, "" for a pure number.
       source: where it is defined.
       heading: in tables; the name if empty.
-      capability: core capability of the 2019 document that it speaks of, "" for none.
-      family: what computes and reports it together: 2019, 3.1, predictions, experiment, own.
-      missing: why a number that is NaN is missing, for metrics of users.
-      bounds: between which its numbers lie by definition; of numbers whose unit is "performance",
-        where that lies between 0 and 1.
+      capability: core capability of the 2019 document that it measures, "" for none.
+      family: group of metrics that are computed and reported together: 2019, 3.1, predictions,
+        experiment, own.
+      missing: why a number that is NaN is missing, for custom metrics.
+      bounds: limits of its numbers by definition; for the unit "performance" they hold if
+        performance is between 0 and 1.
     """
 
     name: str
@@ -81,29 +81,29 @@ class Row:
 
     @property
     def title(self) -> str:
-        """What tables call it."""
+        """Heading in tables."""
         return self.heading or self.name
 
 
 class Lifetime(NamedTuple):
-    """What a metric of a user may take, by name: one lifetime of B blocks of at most T episodes.
+    """Fields that a custom metric may take: one lifetime of B blocks of at most T episodes.
 
     Attributes:
       values: (B, T) performance, NaN behind each block's end.
       counts: (B,) episodes of each block.
       train: (B,) whether a block is a training block.
-      tasks: (B,) position of its task in ``task_names``.
+      tasks: (B,) position of each block's task in ``task_names``.
       task_names: K names.
-      probability: (B, T) predicted probability of novelty; None where nobody predicts.
-      threshold: (B, T) probability from which the agent reports it.
+      probability: (B, T) predicted probability of novelty; None if the agent does not predict.
+      threshold: (B, T) probability from which the agent reports novelty.
       level: (B, T) predicted level.
-      novel: (B,) whether the block plays another world than the unchanged one.
+      novel: (B,) whether the world of a block differs from the unchanged one.
       baseline: (B, T) performance of the baseline of an experiment.
-      processed: (B, T) performance after smoothing, clamping and normalising, of logs.
-      experiences: (B, T) number of each row's experience, of logs.
-      sleep: (B,) whether a block is of subtype sleep, of logs.
-      block_num: (B,) number of the block in its log.
-      columns: name -> (B,) numbers that are there already, earlier metrics of users too, of logs.
+      processed: (B, T) performance after smoothing, clamping and normalising; only for logs.
+      experiences: (B, T) number of each row's experience; only for logs.
+      sleep: (B,) whether a block has the subtype sleep; only for logs.
+      block_num: (B,) number of the block in its log; only for logs.
+      columns: name -> (B,) numbers computed before, earlier custom metrics included; only for logs.
     """
 
     values: Floats
@@ -162,9 +162,9 @@ def metric(
     return decorate
 
 
-def _check_word(what: str, word: str, known: Sequence[str]) -> None:
-    if word not in known:
-        raise ValueError(f"{what} is {word!r}; it must be one of {', '.join(known)}")
+def _check_word(field: str, word: str, options: Sequence[str]) -> None:
+    if word not in options:
+        raise ValueError(f"{field} is {word!r}; it must be one of {', '.join(options)}")
 
 
 def _first_line(function: Callable[..., Any]) -> str:
@@ -172,9 +172,10 @@ def _first_line(function: Callable[..., Any]) -> str:
 
 
 def row_of(function: Any) -> Row | None:
-    """The row of a metric of a user; None if something is none.
+    """The row of a custom metric; None for an object that is not a metric.
 
-    A plain function of (values, counts), whatever it calls them, has one number a block.
+    A plain function of two parameters is called with (values, counts) and gives one number per
+    block.
     """
     row = getattr(function, "metric_row", None)
     if isinstance(row, Row):
@@ -193,63 +194,64 @@ def _with_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def check_names(rows: Sequence[Row], taken: Iterable[str] = ()) -> None:
-    """Refuse two metrics of one name.
+def check_names(rows: Sequence[Row], reserved: Iterable[str] = ()) -> None:
+    """Check that no two metrics have one name.
 
     Args:
-      rows: metrics of users.
-      taken: names that others have.
+      rows: custom metrics.
+      reserved: names of other metrics.
 
     Raises:
       MetricError: names the metric.
     """
-    seen = set(taken)
+    names = set(reserved)
     for row in rows:
-        if row.name in seen:
+        if row.name in names:
             raise MetricError(
                 f"there are two metrics of the name {row.name!r}; give the function another one"
             )
-        seen.add(row.name)
+        names.add(row.name)
 
 
 def compute(row: Row, lifetime: Lifetime, plain: bool = False) -> Numbers:
-    """Compute a metric of a user for one lifetime.
+    """Compute a custom metric for one lifetime.
 
     Args:
       row: of the metric.
-      lifetime: what it may take.
-      plain: whether one number for all blocks will do as well.
+      lifetime: its possible arguments.
+      plain: whether a single number for all blocks is accepted too.
 
     Returns:
       (B,), (K,) or () numbers, by its scope.
 
     Raises:
-      MetricError: it asks for what is not there, raises, or returns another shape or NaN without a
-        reason.
+      MetricError: it needs a field that is missing, raises, or returns a wrong shape or NaN without
+        a reason.
     """
     function = row.kernel
     assert callable(function)
-    asked = inspect.signature(function).parameters
-    there = {name: value for name, value in lifetime._asdict().items() if value is not None}
-    if absent := [name for name in asked if name not in there]:
+    parameters = inspect.signature(function).parameters
+    fields = {name: value for name, value in lifetime._asdict().items() if value is not None}
+    if absent := [name for name in parameters if name not in fields]:
         raise MetricError(
-            f"metric {row.name!r} asks for {', '.join(absent)}; here it can have {', '.join(there)}"
+            f"metric {row.name!r} asks for {', '.join(absent)}; here it can have "
+            f"{', '.join(fields)}"
         )
     try:
-        found = function(**{name: there[name] for name in asked})
+        result = function(**{name: fields[name] for name in parameters})
         codes = None
-        if isinstance(found, Numbers):
-            given, why, codes = found.values, row.missing, np.asarray(found.reasons, np.int32)
+        if isinstance(result, Numbers):
+            raw, why, codes = result.values, row.missing, np.asarray(result.reasons, np.int32)
         else:
-            given, why = found if isinstance(found, tuple) else (found, row.missing)
-        values = np.asarray(given, np.float64)
-    except Exception as error:  # whatever a user's function raises is about that metric
+            raw, why = result if isinstance(result, tuple) else (result, row.missing)
+        values = np.asarray(raw, np.float64)
+    except Exception as error:  # any error of a user's function is about that metric
         raise MetricError(f"metric {row.name!r} failed: {type(error).__name__}: {error}") from error
     shape = _shape(row, lifetime)
     if values.shape != shape and not (plain and values.shape == ()):
         raise MetricError(
             f"metric {row.name!r} returned the shape {values.shape}; it must be {shape}, one "
-            f"number a {row.scope}"
+            f"number per {row.scope}"
         )
     finite = np.isfinite(values)
     least, largest = row.bounds
@@ -277,13 +279,14 @@ def _reasons(row: Row, values: Floats, why: Any) -> npt.NDArray[np.int32]:
             "(numbers, reason), or put missing='...' into its row"
         )
     codes = [
-        code_of(text) if gone else 0 for text, gone in zip(texts.flat, absent.flat, strict=True)
+        code_of(text) if missing else 0
+        for text, missing in zip(texts.flat, absent.flat, strict=True)
     ]
     return np.array(codes, np.int32).reshape(values.shape)
 
 
 def over_lifetimes(rows: Sequence[Row], lifetimes: Iterable[Lifetime]) -> dict[str, Numbers]:
-    """Compute metrics of users for many lifetimes of one shape.
+    """Compute custom metrics for many lifetimes of one shape.
 
     Returns:
       (L, B), (L, K) or (L,) numbers by name.
@@ -296,25 +299,25 @@ def over_lifetimes(rows: Sequence[Row], lifetimes: Iterable[Lifetime]) -> dict[s
         for row in rows:
             parts[row.name].append(compute(row, lifetime))
     return {
-        name: Numbers(np.stack([n.values for n in of]), np.stack([n.reasons for n in of]))
-        for name, of in parts.items()
-        if of
+        name: Numbers(np.stack([n.values for n in part]), np.stack([n.reasons for n in part]))
+        for name, part in parts.items()
+        if part
     }
 
 
 def by_task(blocks: Numbers, tasks: npt.NDArray[np.int64], number: int) -> Numbers:
-    """Mean of the blocks of each task, (K,) from (B,); the first block's reason where none has."""
-    own = tasks == np.arange(number)[:, None]
-    known = own & (blocks.reasons == Reason.NONE)
-    mean, count = masked_mean(np.broadcast_to(np.nan_to_num(blocks.values), own.shape), known)
-    first = np.where(own.any(axis=1), blocks.reasons[own.argmax(axis=1)], Reason.EMPTY)
+    """Mean over each task's blocks, (K,) from (B,); the first block's reason if there is none."""
+    member = tasks == np.arange(number)[:, None]
+    mask = member & (blocks.reasons == Reason.NONE)
+    mean, count = masked_mean(np.broadcast_to(np.nan_to_num(blocks.values), member.shape), mask)
+    first = np.where(member.any(axis=1), blocks.reasons[member.argmax(axis=1)], Reason.EMPTY)
     codes = np.where(count > 0, Reason.NONE, first).astype(np.int32)
     return Numbers(np.where(count > 0, mean, np.nan), codes)
 
 
 def over_all(parts: Numbers) -> Numbers:
-    """Mean over the last axis of what has a value; the first reason where nothing has."""
-    known = parts.reasons == Reason.NONE
-    mean, count = masked_mean(np.nan_to_num(parts.values), known)
+    """Mean over the values of the last axis; the first reason if all are missing."""
+    mask = parts.reasons == Reason.NONE
+    mean, count = masked_mean(np.nan_to_num(parts.values), mask)
     codes = np.where(count > 0, Reason.NONE, parts.reasons[..., 0]).astype(np.int32)
     return Numbers(np.where(count > 0, mean, np.nan), codes)

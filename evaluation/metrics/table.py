@@ -1,4 +1,4 @@
-"""Every metric of this package: one row each, from which names, headings and pages are made."""
+"""The table of all metrics of this package; names, headings and pages are made from it."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from evaluation.metrics.registry import Direction, Row, Scope
 
 _DOCUMENT: Final = "L2M Metrics Framework (2019), section 2.1"
-_TODAY: Final = "l2metrics 3.1"
+_LIFELONG: Final = "l2metrics 3.1"
 _WSU: Final = "analysis of the AIQ/SAIL-ON generator (2021)"
 CAPABILITIES: Final = (
     "continual_learning",
@@ -15,7 +15,7 @@ CAPABILITIES: Final = (
     "goal_driven_perception",
     "safety_and_monitoring",
 )
-"""The core capabilities of the 2019 document, by the names that metrics give them."""
+"""The core capabilities of the 2019 document, as named in `Row.capability`."""
 _CL, _ANT, _, _, _SAFETY = CAPABILITIES
 _BLOCKS, _TASKS, _EXPERTS = ("blocks",), ("blocks", "tasks"), ("blocks", "tasks", "experts")
 _PREDICTS, _BASELINE = ("predictions",), ("baseline",)
@@ -39,30 +39,32 @@ def _row(
     return Row(name, kernel, scope, text, direction=direction, unit=unit, family=family, **fields)
 
 
-def _2019(name: str, kernel: str, direction: Direction, unit: str, text: str, **own: Any) -> Row:
-    fields = {"needs": _BLOCKS, "source": _DOCUMENT, "capability": _CL} | own
+def _2019(name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any) -> Row:
+    fields = {"needs": _BLOCKS, "source": _DOCUMENT, "capability": _CL} | extra
     return _row("2019", name, kernel, "block", direction, unit, text, **fields)
 
 
-def _command(name: str, kernel: str, direction: Direction, unit: str, text: str, **own: Any) -> Row:
-    fields = {"needs": _BLOCKS, "source": "l2metrics 0.3", "capability": _CL} | own
+def _command(
+    name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any
+) -> Row:
+    fields = {"needs": _BLOCKS, "source": "l2metrics 0.3", "capability": _CL} | extra
     return _row("2019 command", name, kernel, "block", direction, unit, text, **fields)
 
 
-def _today(name: str, kernel: str, scope: Scope, unit: str, text: str, **own: Any) -> Row:
-    fields = {"needs": _TASKS, "source": _TODAY, "capability": _ANT} | own
+def _lifelong(name: str, kernel: str, scope: Scope, unit: str, text: str, **extra: Any) -> Row:
+    fields = {"needs": _TASKS, "source": _LIFELONG, "capability": _ANT} | extra
     return _row("3.1", name, kernel, scope, "higher", unit, text, **fields)
 
 
-def _said(
-    name: str, kernel: str, scope: Scope, direction: Direction, unit: str, text: str, **own: Any
+def _pred(
+    name: str, kernel: str, scope: Scope, direction: Direction, unit: str, text: str, **extra: Any
 ) -> Row:
-    fields = {"needs": _PREDICTS, "capability": _SAFETY} | own
+    fields = {"needs": _PREDICTS, "capability": _SAFETY} | extra
     return _row("predictions", name, kernel, scope, direction, unit, text, **fields)
 
 
-def _trial(name: str, kernel: str, direction: Direction, unit: str, text: str, **own: Any) -> Row:
-    fields = {"source": _WSU, "capability": _SAFETY} | own
+def _trial(name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any) -> Row:
+    fields = {"source": _WSU, "capability": _SAFETY} | extra
     return _row("experiment", name, f"novelty.{kernel}", "trial", direction, unit, text, **fields)
 
 
@@ -77,7 +79,7 @@ METRICS: Final = (
     _2019("saturation_value", f"{_FRAMEWORK}saturation_value", "higher", _PERFORMANCE,
           "highest moving average of a block", heading="saturation value"),
     _2019("time_to_saturation", f"{_FRAMEWORK}time_to_saturation", "lower", _EPISODES,
-          "episodes until that is first reached", heading="time to saturation"),
+          "episodes until the saturation value is first reached", heading="time to saturation"),
     _2019("normalized_integral", f"{_FRAMEWORK}normalized_integral", "higher", _PERFORMANCE,
           "sum of the moving averages over the number of episodes", heading="normalized integral"),
     _2019("recovery_time", f"{_FRAMEWORK}recovery_time", "lower", _EPISODES,
@@ -87,70 +89,73 @@ METRICS: Final = (
           "saturation value of the training block minus that of a later test",
           heading="maintenance: saturation", bounds=_SIGNED),
     _2019(_TIME, f"{_FRAMEWORK}performance_maintenance", "higher", _EPISODES,
-          "the same of the time to saturation", heading="maintenance: time", bounds=Row.bounds),
+          "time to saturation of the training block minus that of a later test",
+          heading="maintenance: time", bounds=Row.bounds),
     # Of blocks, in the command of 2019 only.
     _command("STE_normalized_saturation", f"{_TRANSFER}ste_relative", "higher", "",
              "saturation value over that of the single-task expert", needs=_EXPERTS,
              source=_DOCUMENT, capability=_ANT),
     _command("forward_transfer", f"{_TRANSFER}transfer", "higher", "",
-             "the same for tests of a task before its training", needs=_EXPERTS, capability=_ANT),
+             "STE_normalized_saturation of tests of a task before its training", needs=_EXPERTS,
+             capability=_ANT),
     _command("reverse_transfer", f"{_TRANSFER}transfer", "higher", "",
-             "the same for tests after its training, with another task trained since",
-             needs=_EXPERTS, capability=_ANT),
+             "STE_normalized_saturation of tests of a task after its training, with another task "
+             "trained since", needs=_EXPERTS, capability=_ANT),
     _command("reward_per_step", f"{_EDITIONS}average_of", "higher", "reward per step",
              "reward of a block over its steps"),
     _command("average_learning", f"{_EDITIONS}average_learning", "higher", "reward per episode",
-             "reward collected until saturation, per episode until then"),
+             "reward per episode until saturation"),
     _command("avg_achieved_reward", f"{_EDITIONS}average_of", "higher", "reward",
              "mean reward over the sub-episodes of a block"),
     # Of tasks and lifetimes.
-    _today("perf_recovery", "l2m.task_metrics:perf_recovery", "task", "episodes per block",
-           "how fast recovery gets faster: minus the slope of recovery times", capability=_CL),
-    _today("avg_train_perf", "l2m.task_metrics:task_average", "task", _NORMALISED,
-           "mean over training blocks", capability=_CL),
-    _today("avg_eval_perf", "l2m.task_metrics:task_average", "task", _NORMALISED,
-           "mean over test blocks", capability=_CL),
-    _today("perf_maintenance_mrlep", "l2m.task_metrics:maintenance", "task", _NORMALISED,
-           "later test minus the test that followed the last training"),
-    _today("perf_maintenance_mrtlp", "l2m.task_metrics:maintenance", "task", _NORMALISED,
-           "later test minus the end of the last training"),
-    _today("forward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
-           "test after training another task over the test before, the task untrained yet"),
-    _today("backward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
-           "the same with the task trained before"),
-    _today("forward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
-           "difference of the two tests over their sum, the task untrained yet"),
-    _today("backward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
-           "the same with the task trained before"),
-    _today("ste_rel_perf", "l2m.experts:relative_performance", "task", "",
-           "sum of performance in training over that of a single-task expert", needs=_EXPERTS),
-    _today("sample_efficiency", "l2m.experts:sample_efficiency", "task", "",
-           "saturation over the expert's, times how much earlier it is reached", needs=_EXPERTS),
+    _lifelong("perf_recovery", "l2m.task_metrics:perf_recovery", "task", "episodes per block",
+              "speed-up of recovery: minus the slope of recovery times", capability=_CL),
+    _lifelong("avg_train_perf", "l2m.task_metrics:task_average", "task", _NORMALISED,
+              "mean over training blocks", capability=_CL),
+    _lifelong("avg_eval_perf", "l2m.task_metrics:task_average", "task", _NORMALISED,
+              "mean over test blocks", capability=_CL),
+    _lifelong("perf_maintenance_mrlep", "l2m.task_metrics:maintenance", "task", _NORMALISED,
+              "later test minus the test that followed the last training"),
+    _lifelong("perf_maintenance_mrtlp", "l2m.task_metrics:maintenance", "task", _NORMALISED,
+              "later test minus the end of the last training"),
+    _lifelong("forward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+              "test after training another task over the test before, the task not trained yet"),
+    _lifelong("backward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+              "test after training another task over the test before, the task trained before"),
+    _lifelong("forward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+              "difference over sum of tests after and before other training, task not trained yet"),
+    _lifelong("backward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+              "difference over sum of tests after and before other training, task trained before"),
+    _lifelong("ste_rel_perf", "l2m.experts:relative_performance", "task", "",
+              "sum of performance in training over that of a single-task expert", needs=_EXPERTS),
+    _lifelong("sample_efficiency", "l2m.experts:sample_efficiency", "task", "",
+              "saturation over the expert's, times the expert's time to it over the learner's",
+              needs=_EXPERTS),
     # Of novelty predictions, in `run`, `train` and `compare`.
-    _said("alarm_rate", "novelty.lifetimes:novelty_by_block", "block", "none", _SHARE,
+    _pred("alarm_rate", "novelty.lifetimes:novelty_by_block", "block", "none", _SHARE,
           "share of a block's episodes that are reported as novel", heading="episodes reported"),
-    _said("detection_delay", "novelty.lifetimes:novelty_by_block", "block", "lower", _EPISODES,
+    _pred("detection_delay", "novelty.lifetimes:novelty_by_block", "block", "lower", _EPISODES,
           "episodes of a block with a new novel world before the first report",
           heading="detection delay"),
-    _said("block_level_accuracy", "novelty.lifetimes:novelty_by_block", "block", "higher", _SHARE,
+    _pred("block_level_accuracy", "novelty.lifetimes:novelty_by_block", "block", "higher", _SHARE,
           "share of a block's episodes whose predicted level is the true one",
           heading="level accuracy"),
-    _said("true_alarm_rate", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher", _SHARE,
+    _pred("true_alarm_rate", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher", _SHARE,
           "share of novel episodes that are reported", heading="true alarms"),
-    _said("false_alarm_rate", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "lower", _SHARE,
+    _pred("false_alarm_rate", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "lower", _SHARE,
           "share of the other episodes that are reported", heading="false alarms"),
-    _said("auc", "novelty.lifetimes:area_under_roc", "lifetime", "higher", "",
-          "area under ROC: a novel episode's probability is above another's",
+    _pred("auc", "novelty.lifetimes:area_under_roc", "lifetime", "higher", "",
+          "area under ROC: how often a novel episode's probability is above another's",
           heading="area under ROC", source="Hanley and McNeil (1982)", bounds=_UNIT),
-    _said("brier", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "lower", "",
+    _pred("brier", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "lower", "",
           "mean squared error of the probability of novelty", heading="Brier score", bounds=_UNIT),
-    _said("calibration_error", "novelty.lifetimes:calibration_error", "lifetime", "lower", "",
+    _pred("calibration_error", "novelty.lifetimes:calibration_error", "lifetime", "lower", "",
           "distance of probability and share of novel episodes, over ten bins",
           heading="calibration error", source="Naeini et al. (2015)", bounds=_UNIT),
-    _said("lifetime_level_accuracy", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher",
+    _pred("lifetime_level_accuracy", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher",
           _SHARE, "share of novel episodes whose predicted level is the true one",
           heading="level accuracy"),
-    # Of trials; `run` gives means over the trials of a lifetime of those that need predictions.
+    # Of trials; for those that need predictions, `run` gives means over the trials of a lifetime.
     _trial("cdt", "detection:detection", "higher", _SHARE,
            "M2: share of trials that are correctly detected, without a false alarm before",
            needs=_PREDICTS, heading="CDT (M2)"),
@@ -163,7 +168,8 @@ METRICS: Final = (
     _trial("mean_delay", "detection:delay_of_detected", "lower", _EPISODES,
            "M1: mean episodes from the first novel one to the first report, of CDT",
            needs=_PREDICTS, heading="delay (M1)"),
-    _trial("median_delay", "cells:rows", "lower", _EPISODES, "median of the same",
+    _trial("median_delay", "cells:rows", "lower", _EPISODES,
+           "median episodes from the first novel one to the first report, of CDT",
            needs=_PREDICTS, heading="median delay"),
     _trial("censored_median_delay", "cells:kaplan_meier_median", "lower", _EPISODES,
            "Kaplan-Meier median of the delay over all trials, episodes", needs=_PREDICTS),
@@ -180,56 +186,58 @@ METRICS: Final = (
            "M3 (visibility 0), M4 (1): last episodes over the baseline's before novelty",
            needs=_BASELINE, heading="NRP (M3, M4)"),
     _trial("initial_nrp", "reaction:reaction", "higher", "",
-           "M3.1, M4.1: the same of the first novel episodes", needs=_BASELINE,
+           "M3.1, M4.1: first novel episodes over the baseline's before novelty", needs=_BASELINE,
            heading="(M3.1, M4.1)"),
     _trial("overall_nrp", "reaction:reaction", "higher", "",
-           "the same of all episodes from the first novel one on", needs=_BASELINE),
+           "all episodes since the first novel one over the baseline's before novelty",
+           needs=_BASELINE),
     _trial("opti", "reaction:reaction", "higher", "",
-           "share of the agent in both sums of performance after novelty, 0.5 is parity",
+           "the agent's share of the summed performance of both after novelty, 0.5 is parity",
            needs=_BASELINE, heading="OPTI", bounds=_UNIT),
-    _trial("ipti", "reaction:reaction", "higher", "", "the same over the first episodes",
+    _trial("ipti", "reaction:reaction", "higher", "", "OPTI of the first novel episodes",
            needs=_BASELINE, bounds=_UNIT),
-    _trial("apti", "reaction:reaction", "higher", "", "the same over the last episodes",
+    _trial("apti", "reaction:reaction", "higher", "", "OPTI of the last episodes",
            needs=_BASELINE, bounds=_UNIT),
     _trial("apti_ratio", "reaction:reaction", "higher", "",
-           "agent's sum over the baseline's, over the last episodes", needs=_BASELINE),
+           "the agent's sum over the baseline's, in the last episodes", needs=_BASELINE),
     _trial("performance_pre", "reaction:reaction", "higher", _PERFORMANCE,
            "mean performance before novelty", heading="before"),
     _trial("performance_post", "reaction:reaction", "higher", _PERFORMANCE,
-           "mean performance from the first novel episode on", heading="after"),
+           "mean performance since the first novel episode", heading="after"),
     _trial("baseline_pre", "reaction:reaction", "none", _PERFORMANCE,
            "the baseline's mean before novelty", needs=_BASELINE, heading="baseline before"),
     _trial("baseline_post", "reaction:reaction", "none", _PERFORMANCE,
-           "the baseline's mean from the first novel episode on", needs=_BASELINE,
+           "the baseline's mean since the first novel episode", needs=_BASELINE,
            heading="baseline after"),
     _trial("gain", "reaction:reaction", "higher", _PERFORMANCE,
-           "mean of the last episodes less that of the first novel ones", bounds=_SIGNED),
+           "mean of the last episodes minus that of the first novel ones", bounds=_SIGNED),
     _trial("retained", "reaction:reaction", "higher", "",
-           "mean of the last episodes over the agent's own before novelty"),
+           "mean of the last episodes over the agent's mean before novelty"),
     _trial("robust", "reaction:reaction", "none", _SHARE,
            "NRM alpha: share of trials whose mean moves by less than 2 standard deviations",
            heading="NRM alpha"),
     _trial("robust_baseline", "reaction:reaction", "none", _SHARE,
-           "NRM beta: the same of the baseline", needs=_BASELINE),
+           "NRM beta: NRM alpha of the baseline", needs=_BASELINE),
     _trial("deviation", "reaction:reaction", "lower", "",
            "distance of the means before and after, in standard deviations of before"),
-    _trial("deviation_baseline", "reaction:reaction", "none", "", "the same of the baseline",
+    _trial("deviation_baseline", "reaction:reaction", "none", "",
+           "distance of the baseline's means before and after, in standard deviations of before",
            needs=_BASELINE),
     _trial("level_accuracy", "characterisation:characterisation", "higher", _SHARE,
            "share of trials in which the most probable level is the true one", needs=_PREDICTS,
            heading="level named"),
     _trial("level_accuracy_found", "characterisation:characterisation", "higher", _SHARE,
-           "the same of the trials in which novelty is reported", needs=_PREDICTS),
+           "level accuracy in the trials in which novelty is reported", needs=_PREDICTS),
     _trial("level_log_score", "characterisation:characterisation", "lower", "",
            "mean of minus the logarithm of the true level's probability", needs=_PREDICTS),
     _trial("level_brier", "characterisation:characterisation", "lower", "",
            "mean Brier score of the levels' probabilities", needs=_PREDICTS),
     _trial("entity_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
-           "share of trials whose entity is the generator's own word", needs=_PREDICTS),
+           "share of trials whose entity is the generator's word", needs=_PREDICTS),
     _trial("attribute_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
-           "the same of the attribute", needs=_PREDICTS),
+           "share of trials whose attribute is the generator's word", needs=_PREDICTS),
     _trial("change_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
-           "the same of the change", needs=_PREDICTS),
+           "share of trials whose change is the generator's word", needs=_PREDICTS),
 )  # fmt: skip
 """Every metric, in the order of tables and files."""
 
@@ -237,26 +245,26 @@ BY_NAME: Final = {row.name: row for row in METRICS}
 
 
 SHARES: Final = frozenset(row.name for row in METRICS if row.unit == _SHARE)
-"""Metrics that are yes or no, or the mean of such; intervals of these are Wilson's."""
+"""Metrics that are yes or no, or the mean of such; their intervals are Wilson's."""
 
 
 def bounds_of(rows: Sequence[Row] = (), unit: bool = False) -> dict[str, tuple[float, float]]:
     """Bounds of all metrics by name.
 
     Args:
-      rows: metrics of users.
+      rows: custom metrics.
       unit: whether performance lies between 0 and 1; it is unbounded otherwise.
     """
-    known = (*METRICS, *rows)
-    return {row.name: row.bounds for row in known if unit or row.unit != _PERFORMANCE}
+    table = (*METRICS, *rows)
+    return {row.name: row.bounds for row in table if unit or row.unit != _PERFORMANCE}
 
 
 def names_of(family: str, *scopes: Scope) -> tuple[str, ...]:
-    """Names of a family's metrics, of some scopes or of all, in order."""
-    own = (row for row in METRICS if row.family == family)
-    return tuple(row.name for row in own if not scopes or row.scope in scopes)
+    """Names of a family's metrics, of the given scopes or of all, in order."""
+    rows = (row for row in METRICS if row.family == family)
+    return tuple(row.name for row in rows if not scopes or row.scope in scopes)
 
 
 def heading(name: str) -> str:
-    """A metric in words, for tables; a metric of a user by its name."""
+    """Heading of a metric in tables; a custom metric has its name."""
     return BY_NAME[name].title if name in BY_NAME else name

@@ -1,15 +1,14 @@
 """Performance relative to single-task experts, and the transfer matrix made of it.
 
-A single-task expert (STE) is an ordinary learner that has seen one task only. Its saturation value
-is the yardstick: a lifelong learner's metric is divided by it. Tests of a task that was not trained
-yet then show forward transfer, tests of one that was trained before something else show reverse
+A single-task expert (STE) is an ordinary learner that is trained on one task only. A lifelong
+learner's metric is divided by the expert's saturation value. Tests of a task that was not trained
+yet then show forward transfer. Tests of a task with another task trained since show reverse
 transfer.
 
-Shapes are those of the other metrics: results are `Numbers` of (..., B) for B blocks, and
-(..., U, U) for the matrix over U tasks.
+Results are `Numbers` of (..., B) for B blocks, and (..., U, U) for the matrix over U tasks.
 
 Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 6, and section 3.2. The document names
-the transfer matrix and gives no formula; each number here is that of l2metrics 0.3.
+the transfer matrix without a formula; each number here is that of l2metrics 0.3.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,7 +22,7 @@ from evaluation.metrics import BlockLike, Reason
 from evaluation.metrics.numerics import Numbers, numbers
 
 Unit: TypeAlias = Hashable
-"""What is transferred from and to: a task's name, or a (task, parameters) pair."""
+"""Source or target of transfer: a task's name, or a (task, parameters) pair."""
 
 By: TypeAlias = Literal["task", "variant"]
 """Whether parameter values make a different unit."""
@@ -33,7 +32,7 @@ class Direction(NamedTuple):
     """Which test blocks show transfer in one direction.
 
     Attributes:
-      reasons: (B,) integer code why a block does not; `Reason.NONE` where it does.
+      reasons: (B,) integer code why a block does not show it; `Reason.NONE` if it does.
       cells: (U, U, K) integer blocks whose mean is the cell [source, target], padded with -1.
     """
 
@@ -46,8 +45,8 @@ class TransferPairs(NamedTuple):
 
     Attributes:
       units: the U tasks or variants in order of first appearance; rows and columns of the matrix.
-      sources: (B,) position in ``units`` of what was trained last before the block, -1 for nothing.
-      targets: (B,) position in ``units`` of what the block plays.
+      sources: (B,) position in ``units`` of the unit trained last before the block, -1 for none.
+      targets: (B,) position in ``units`` of the block's unit.
       forward: tests of a unit before its first training.
       reverse: tests of a unit after its training, with another one trained since.
     """
@@ -67,7 +66,7 @@ def expert_values(blocks: Sequence[BlockLike], experts: Mapping[str, float]) -> 
       experts: saturation value by task name; names must match exactly.
 
     Returns:
-      (B,) float64, NaN where ``experts`` has no such task.
+      (B,) float64, NaN for a task without an expert.
     """
     return np.array([experts.get(block.task, np.nan) for block in blocks], np.float64)
 
@@ -77,11 +76,11 @@ def ste_relative(metric: Numbers, experts: ArrayLike) -> Numbers:
 
     Args:
       metric: (..., B), for example `saturation_value`.
-      experts: (B,) from `expert_values`, in the unit of ``metric``; NaN where there is none.
+      experts: (B,) from `expert_values`, in the unit of ``metric``; NaN for none.
 
     Returns:
-      `Numbers` of (..., B) without a unit. 1 is as good as the expert; with a negative expert a
-      larger ratio is worse.
+      `Numbers` of (..., B) without a unit. 1 is as good as the expert. If the expert's value is
+      negative, a larger ratio is worse.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 6.
     """
@@ -98,17 +97,17 @@ def ste_relative(metric: Numbers, experts: ArrayLike) -> Numbers:
 def pair_transfer(
     blocks: Sequence[BlockLike], by: By = "task", single_training: bool = False
 ) -> TransferPairs:
-    """Find what each test block transfers from.
+    """Find the source of transfer for each test block.
 
-    The source of a test is what was trained last before it. A test of that very unit shows learning
-    and no transfer.
+    The source of a test is the unit trained last before it. A test of that unit itself shows
+    learning, not transfer.
 
     Args:
       blocks: the B blocks of one lifetime in the order they are played.
-      by: ``"task"`` joins the parameter variants of a task, ``"variant"`` keeps them apart, which
-        is the parametric transfer of subtype ANT_C.
-      single_training: leave out units with no or more than one training block, as l2metrics 0.3
-        does.
+      by: ``"task"`` joins the parameter variants of a task, ``"variant"`` separates them: the
+        parametric transfer of subtype ANT_C.
+      single_training: whether to leave out units that do not have exactly one training block, as
+        l2metrics 0.3 does.
 
     Returns:
       `TransferPairs` of NumPy arrays.
@@ -176,7 +175,7 @@ def _cells(units: int, sources: np.ndarray, targets: np.ndarray, reasons: np.nda
 
 
 def transfer(relative: Numbers, direction: Direction) -> Numbers:
-    """Transfer that each test block shows.
+    """Transfer at each test block.
 
     Args:
       relative: (..., B) from `ste_relative` of the saturation value.
@@ -191,7 +190,7 @@ def transfer(relative: Numbers, direction: Direction) -> Numbers:
 
 
 def transfer_matrix(relative: Numbers, direction: Direction) -> Numbers:
-    """Transfer from what was trained last to what is tested.
+    """Transfer from the unit trained last to the tested unit.
 
     Args:
       relative: (..., B) from `ste_relative` of the saturation value.
@@ -199,18 +198,18 @@ def transfer_matrix(relative: Numbers, direction: Direction) -> Numbers:
 
     Returns:
       `Numbers` of (..., U, U), [source, target]: the mean over the test blocks of the pair that
-      have a value; `Reason.NO_TEST_OF_PAIR` where there is no such block, the first block's own
-      reason where none has a value.
+      have a value. Without a test block the reason is `Reason.NO_TEST_OF_PAIR`; without a value it
+      is that of the first block.
     """
     cells = jnp.asarray(direction.cells)
     values = jnp.take(relative.values, jnp.maximum(cells, 0), axis=-1)
     reasons = jnp.take(relative.reasons, jnp.maximum(cells, 0), axis=-1)
     member = cells >= 0
-    known = member & (reasons == Reason.NONE)
-    count = jnp.sum(known, axis=-1)
+    mask = member & (reasons == Reason.NONE)
+    count = jnp.sum(mask, axis=-1)
     total = jnp.zeros(values.shape[:-1], values.dtype)
-    for index in range(cells.shape[-1]):  # in order, so that no batch size changes a bit
-        total = total + jnp.where(known[..., index], values[..., index], 0)
+    for index in range(cells.shape[-1]):  # in order: the bits do not depend on the batch size
+        total = total + jnp.where(mask[..., index], values[..., index], 0)
     return numbers(
         total / jnp.maximum(count, 1),
         jnp.where(member[..., 0], Reason.NONE, Reason.NO_TEST_OF_PAIR),

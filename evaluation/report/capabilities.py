@@ -1,8 +1,8 @@
 """Scores for the core capabilities of the 2019 document.
 
-Every lifetime gets a score from each metric of a capability; a capability's score is the average
-over lifetimes and, for several syllabi, over these. Metrics of one unit are averaged to one number,
-those of another unit to another: episodes and performance have no common mean.
+Each metric of a capability gives every lifetime a score. A capability's score is the average over
+lifetimes and then over syllabi. Metrics are averaged separately for each unit: episodes and
+performance have no common mean.
 
 Source: L2M Metrics Framework, 4 Dec 2019, chapter 2 ("an average of the scores achieved").
 """
@@ -27,15 +27,15 @@ from evaluation.report.novelty import novelty_scores
 
 @dataclass(frozen=True)
 class Score:
-    """One score.
+    """Average over lifetimes and syllabi, with its interval.
 
     Attributes:
-      value: average over lifetimes and syllabi; NaN for none.
-      low: lower end of its 95 % interval, from those of the syllabi; NaN if one of them has fewer
-        than two lifetimes with a value.
+      value: the average; NaN if no lifetime has a value.
+      low: lower end of the 95 % interval, computed from the intervals of the syllabi; NaN if a
+        syllabus has fewer than two lifetimes with a value.
       high: upper end.
       syllabi: number of syllabi that have a value.
-      metrics: what it is the average of; the metric itself if there is one only.
+      metrics: names of the metrics that are averaged.
     """
 
     value: float
@@ -55,7 +55,7 @@ class Capability:
     """The scores of one capability.
 
     Attributes:
-      averages: unit -> average of the metrics of that unit of which more is better.
+      averages: unit -> average of the metrics of that unit whose higher values are better.
       metrics: name -> score of each metric.
     """
 
@@ -76,15 +76,15 @@ def lifetime_scores(
     window: int = DEFAULT_WINDOW,
     rows: Sequence[Row] = (),
 ) -> dict[str, Numbers]:
-    """One score a lifetime of every metric that a run has, (L,) by name.
+    """Score each lifetime of a run by every metric: name -> (L,) numbers.
 
     Raises:
-      ValueError: an unknown measure or a bad window, or a metric of a user that cannot be computed.
+      ValueError: an unknown measure, a bad window, or a custom metric that cannot be computed.
     """
     records = records.by_episode()
     ranges = common_ranges([records], measure)
     lifelong = lifelong_metrics(records, measure, ranges, rows)
-    blocks = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)
+    blocks = lifetime_metrics(records, measure, window) | dict(lifelong.custom_blocks)
     novelty = novelty_scores(records)
     return {
         **{name: syllabus_scores(metric) for name, metric in blocks.items()},
@@ -99,58 +99,60 @@ def capability_scores(
     """Average the scores of lifetimes to a score for each core capability.
 
     Args:
-      runs: (L,) scores by metric, one mapping a syllabus, see `lifetime_scores`.
-      rows: metrics of users that are among them.
+      runs: one mapping per syllabus, metric -> (L,) scores; see `lifetime_scores`.
+      rows: custom metrics that are among them.
       seed: of the bootstrap.
 
     Returns:
-      The capabilities that a metric with a value speaks of, in the order of `CAPABILITIES`.
+      The capabilities that have a metric with a value, in the order of `CAPABILITIES`.
     """
-    known = {**BY_NAME, **{row.name: row for row in rows}}
-    names = [name for name in dict.fromkeys(name for run in runs for name in run) if name in known]
+    table = {**BY_NAME, **{row.name: row for row in rows}}
+    names = [name for name in dict.fromkeys(name for run in runs for name in run) if name in table]
     scores: dict[str, dict[str, Score]] = {}
     averages: dict[str, dict[str, Score]] = {}
     for capability in CAPABILITIES:
-        own = [name for name in names if known[name].capability == capability]
-        found = {name: _score([run.get(name) for run in runs], (name,), seed) for name in own}
-        scores[capability] = {name: s for name, s in found.items() if np.isfinite(s.value)}
+        members = [name for name in names if table[name].capability == capability]
+        by_name = {name: _score([run.get(name) for run in runs], (name,), seed) for name in members}
+        scores[capability] = {name: s for name, s in by_name.items() if np.isfinite(s.value)}
         units: dict[str, list[str]] = {}
         for name in scores[capability]:
-            if known[name].direction == "higher":
-                units.setdefault(known[name].unit or "no unit", []).append(name)
+            if table[name].direction == "higher":
+                units.setdefault(table[name].unit or "no unit", []).append(name)
         averages[capability] = {
-            unit: _score([_mean_of(run, of) for run in runs], tuple(of), seed)
-            for unit, of in units.items()
+            unit: _score([_mean_of(run, members) for run in runs], tuple(members), seed)
+            for unit, members in units.items()
         }
     return {
-        capability: Capability(averages[capability], of) for capability, of in scores.items() if of
+        capability: Capability(averages[capability], by_name)
+        for capability, by_name in scores.items()
+        if by_name
     }
 
 
 def _mean_of(run: Mapping[str, Numbers], names: Sequence[str]) -> Numbers | None:
-    """(L,) mean over the metrics that a lifetime has."""
-    present = [run[name] for name in names if name in run]
-    if not present:
+    """(L,) mean over those of the metrics that have a value in a lifetime."""
+    metrics = [run[name] for name in names if name in run]
+    if not metrics:
         return None
-    values = np.stack([np.asarray(of.values, np.float64) for of in present], axis=-1)
+    values = np.stack([np.asarray(metric.values, np.float64) for metric in metrics], axis=-1)
     mean, count = masked_mean(np.nan_to_num(values), np.isfinite(values))
     codes = np.where(count > 0, int(Reason.NONE), int(Reason.NO_BLOCK_HAS_VALUE))
     return Numbers(np.where(count > 0, mean, np.nan), codes)
 
 
 def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) -> Score:
-    """Mean over syllabi of the means over lifetimes, and its interval.
+    """Mean over syllabi of the means over lifetimes, with its interval.
 
     Source: G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), for the interval of a sum.
     """
-    values = [np.asarray(of.values, np.float64) for of in runs if of is not None]
-    values = [of for of in values if np.isfinite(of).any()]
+    values = [np.asarray(run.values, np.float64) for run in runs if run is not None]
+    values = [scores for scores in values if np.isfinite(scores).any()]
     if not values:
         return Score(np.nan, np.nan, np.nan, 0, names)
-    means = np.array([np.nanmean(of) for of in values])
-    intervals = [bootstrap_interval(of, seed, method="calibrated") for of in values]
+    means = np.array([np.nanmean(scores) for scores in values])
+    intervals = [bootstrap_interval(scores, seed, method="calibrated") for scores in values]
     below, above = (
-        float(np.sqrt(np.sum((means - np.array([getattr(of, end) for of in intervals])) ** 2)))
+        float(np.sqrt(np.sum((means - np.array([getattr(i, end) for i in intervals])) ** 2)))
         for end in ("low", "high")
     )
     mean, count = float(means.mean()), len(values)

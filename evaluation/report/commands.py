@@ -1,4 +1,4 @@
-"""`jaxsim compare` and `jaxsim plot`: what is made from result directories."""
+"""Commands on result directories: `compare`, `plot`, `metrics` and `score`."""
 
 import argparse
 import json
@@ -14,11 +14,11 @@ COMPARE_EXAMPLES = """examples:
   jaxsim compare runs/pd runs/greedy --metric mean --metric recovery_time --json compare.json
   jaxsim compare results/mine results/theirs --metric perf_recovery
 
-Both directories were written by `jaxsim run --out` and must be of one syllabus; or both hold
-ll_metrics.json of `jaxsim l2metrics -R` or of l2metrics 3.1, and each log in them is a lifetime, of
-which the metrics of lifelong learning are compared. A probability above
-a half says that RUN_A does better: that a lifetime of it is above one of RUN_B, or below for the
-metrics of which less is better (time to saturation, recovery time, forgetting); ties count half.
+Both directories were written by `jaxsim run --out` with one syllabus. Or both hold ll_metrics.json
+of `jaxsim l2metrics -R` or of l2metrics 3.1: then each log is a lifetime, and only the metrics of
+lifelong learning are compared.
+The probability is that of a lifetime of RUN_A doing better than one of RUN_B; ties count half.
+Better is higher, except for time to saturation, recovery time and forgetting.
 P-values are corrected by Holm for the number of blocks and metrics that are compared.
 """
 
@@ -36,10 +36,10 @@ SCORE_EXAMPLES = """examples:
   jaxsim score runs/cl runs/ant_a runs/ant_b
   jaxsim score runs/cl --json scores.json
 
-Each RUN was written by `jaxsim run --out` and is one syllabus. Of each metric the mean over
-lifetimes is taken, then over the runs that have it; metrics of a capability that have one unit are
-averaged to one score. Where some runs begin with a task and others learn it after another one, the
-area between the two learning curves is printed as well.
+Each RUN was written by `jaxsim run --out` and is one syllabus. Each metric is averaged over
+lifetimes, then over the runs that have it. The metrics of a capability are averaged to one score
+for each unit. Where some runs begin with a task and others learn it after another one, the area
+between the two learning curves is printed as well.
 """
 
 PLOT_EXAMPLES = """examples:
@@ -49,14 +49,14 @@ PLOT_EXAMPLES = """examples:
   jaxsim plot results/run_data.feather --out plots --live 30
 
 A directory of `jaxsim run` gives the mean over its lifetimes, with the 95 % interval as a band. A
-table of episodes, which `jaxsim l2metrics` and l2metrics save, gives a lifetime's raw training
+table of episodes, as `jaxsim l2metrics` and l2metrics save it, gives one lifetime's raw training
 (raw), evaluation blocks (eb) and learning blocks (lb).
 The extra plots brings matplotlib: pip install 'jaxsim-novelty[plots]'
 """
 
 
 def add_to(commands: Commands) -> None:
-    """Add `compare` and `plot` to the subcommands of a parser."""
+    """Add `compare`, `plot`, `metrics` and `score` to the subcommands of a parser."""
     _add_compare(commands)
     _add_plot(commands)
     _add_metrics(commands)
@@ -105,20 +105,20 @@ def _add_plot(commands: Commands) -> None:
     plot.add_argument(
         "--measure",
         metavar="NAME",
-        help="an episode's value: performance, reward or length of a run (performance), a column of"
-        " a table (its only one)",
+        help="an episode's value: for a run performance, reward or length (performance), for a"
+        " table one of its columns (its only one)",
     )
     plot.add_argument(
         "--kind",
         action="append",
         metavar="KIND",
-        help="of a table, draw this kind only: raw, eb or lb; may be repeated",
+        help="for a table, draw only this kind: raw, eb or lb; may be repeated",
     )
     plot.add_argument(
-        "--unit", metavar="UNIT", help="of a table, count learning in exp_num or steps (exp_num)"
+        "--unit", metavar="UNIT", help="for a table, count learning in exp_num or steps (exp_num)"
     )
     plot.add_argument(
-        "--live", type=float, metavar="S", help="look every S seconds and draw what has changed"
+        "--live", type=float, metavar="S", help="check for changes every S seconds and draw again"
     )
     plot.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
     plot.set_defaults(handler=_plot)
@@ -128,7 +128,7 @@ def _add_metrics(commands: Commands) -> None:
     metrics = add_command(commands, "metrics", "list every metric", METRICS_EXAMPLES)
     metrics.add_argument("names", nargs="*", metavar="NAME", help="these only, with all fields")
     metrics.add_argument("--scope", metavar="WORD", help="block, task, lifetime or trial only")
-    metrics.add_argument("--needs", metavar="WORD", help="as experts, predictions, baseline")
+    metrics.add_argument("--needs", metavar="WORD", help="such as experts, predictions, baseline")
     metrics.add_argument("--json", action="store_true", help="print all fields as JSON")
     add_metric(metrics, "also list the metrics of a Python file; may be repeated")
     metrics.set_defaults(handler=_metrics)
@@ -156,8 +156,8 @@ def _score(arguments: argparse.Namespace) -> int:
     console = terminal.unless_quiet(arguments)
     rows = load_rows(arguments.metric)
     runs = [read_run(path) for path in arguments.runs]
-    scored = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
-    found = capability_scores(scored, rows, arguments.seed)
+    scores = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
+    capabilities = capability_scores(scores, rows, arguments.seed)
     transfer = between_tasks(runs, arguments.measure, arguments.seed)
     if arguments.json:
         content = {
@@ -167,7 +167,7 @@ def _score(arguments: argparse.Namespace) -> int:
             ],
             "measure": arguments.measure,
             "window": arguments.window,
-            "capabilities": {name: of.to_json() for name, of in found.items()},
+            "capabilities": {name: c.to_json() for name, c in capabilities.items()},
             "transfer": [pair.to_json() for pair in transfer],
         }
         write_json(arguments.json, content)
@@ -176,7 +176,7 @@ def _score(arguments: argparse.Namespace) -> int:
 
         names = ", ".join(run.schedule.name for run in runs)
         console.print(f"{len(runs)} runs: {names}; {arguments.measure}")
-        print_capabilities(console, found, every=True)
+        print_capabilities(console, capabilities, every=True)
         print_transfer(console, transfer)
     return 0
 
@@ -193,12 +193,12 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
         rows += load_rows(arguments.metric)
     needs = sorted({word for row in METRICS for word in row.needs})
-    for option, known in (("scope", SCOPES), ("needs", needs)):
-        if (word := getattr(arguments, option)) is not None and word not in known:
-            raise ValueError(f"{option} is {word!r}; it must be one of {', '.join(known)}")
+    for option, words in (("scope", SCOPES), ("needs", needs)):
+        if (word := getattr(arguments, option)) is not None and word not in words:
+            raise ValueError(f"{option} is {word!r}; it must be one of {', '.join(words)}")
     if unknown := [name for name in arguments.names if name not in {row.name for row in rows}]:
         raise ValueError(parameters.unknown("metric", unknown[0], [row.name for row in rows]))
-    chosen = [
+    selection = [
         row
         for row in rows
         if (not arguments.names or row.name in arguments.names)
@@ -206,16 +206,16 @@ def _metrics(arguments: argparse.Namespace) -> int:
         and (arguments.needs is None or arguments.needs in row.needs)
     ]
     if arguments.json:
-        print(json.dumps(as_json(chosen), indent=2))
+        print(json.dumps(as_json(selection), indent=2))
     elif arguments.names:
-        print("\n\n".join(details(row) for row in chosen))
+        print("\n\n".join(details(row) for row in selection))
     else:
-        terminal.console().print(table(chosen))
+        terminal.console().print(table(selection))
     return 0
 
 
 def _add_numbers(parser: argparse.ArgumentParser) -> None:
-    """Options of commands that compute metrics of runs."""
+    """Add the options of commands that compute metrics of runs."""
     add_measure(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
     parser.add_argument("--quiet", action="store_true", help="no tables")
@@ -252,13 +252,13 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _split_metrics(texts: list[str]) -> tuple[list[str], list[str]]:
-    """Files with metrics, and names of metrics."""
+    """Split values of `--metric` into files and names."""
     files = [text for text in texts if text.endswith(".py") or ".py:" in text]
     return files, [text for text in texts if text not in files]
 
 
 def _is_run(path: Path) -> bool:
-    """Whether a path is of records, or of nothing that has results either."""
+    """Whether a path holds records; also true if it holds no results of logs."""
     return path.suffix == ".parquet" or not any(path.glob("**/ll_metrics.json"))
 
 
@@ -269,14 +269,18 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
     from evaluation.report.results import load_results
 
     if _split_metrics(arguments.metric)[0]:
-        raise ValueError("--metric FILE.py is for directories of jaxsim run; name metrics of logs")
+        raise ValueError(
+            "--metric FILE.py is for directories of jaxsim run; for logs, name metrics"
+        )
     if arguments.paired:
-        raise ValueError("--paired is for directories of `jaxsim run`: logs have no numbers")
+        raise ValueError(
+            "--paired is for directories of `jaxsim run`; lifetimes of logs have no numbers"
+        )
     results = [
         load_results(sorted(path.glob("**/ll_metrics.json")))
         for path in (arguments.first, arguments.second)
     ]
-    ranges = [about.get("normalization_data_range") for one in results for about in one.about]
+    ranges = [about.get("normalization_data_range") for run in results for about in run.about]
     if any(one != ranges[0] for one in ranges):
         print(
             "jaxsim: warning: the logs were normalised by different ranges, so their values cannot "
@@ -285,18 +289,18 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
         )
     runs = [lifelong_of_results(one) for one in results]
     metrics = arguments.metric or COMPARED
-    found = compare_lifelong(runs[0], runs[1], metrics, arguments.seed)
-    if not found.lifetime:
+    comparison = compare_lifelong(runs[0], runs[1], metrics, arguments.seed)
+    if not comparison.lifetime:
         common = ", ".join(name for name in runs[0].lifetime if name in runs[1].lifetime)
         raise ValueError(
             f"the results have none of {', '.join(metrics)} in common; they have {common or 'none'}"
         )
     if arguments.json:
-        _write(arguments, found.to_json())
+        _write(arguments, comparison.to_json())
     if console:
         from evaluation.report.comparison_tables import print_lifelong_comparison
 
-        print_lifelong_comparison(console, found, _names(arguments.first, arguments.second))
+        print_lifelong_comparison(console, comparison, _names(arguments.first, arguments.second))
     return 0
 
 
@@ -321,7 +325,7 @@ def _write(arguments: argparse.Namespace, values: dict[str, Any]) -> None:
 
 
 def _names(first: Path, second: Path) -> tuple[str, str]:
-    """Short names of two runs, of their directories where these differ."""
+    """Short names of two runs: their directories' names, or A and B if these are equal."""
     names = first.resolve().name, second.resolve().name
     return names if names[0] != names[1] else ("A", "B")
 
@@ -340,9 +344,8 @@ def _plot(arguments: argparse.Namespace) -> int:
     if arguments.live is None:
         draw()
         return 0
-    inside = arguments.run.is_dir()
-    watched = arguments.run / "records.parquet" if inside else arguments.run
-    repeat_on_change(draw, watched, arguments.live)
+    file = arguments.run / "records.parquet" if arguments.run.is_dir() else arguments.run
+    repeat_on_change(draw, file, arguments.live)
     return 0
 
 
@@ -363,9 +366,9 @@ def _plot_table(arguments: argparse.Namespace) -> list[Path]:
 
     runs = list(read_tables(arguments.run, arguments.measure))
     tasks = [t for run in runs for t in _tasks(run.data)]
-    written = []
+    paths = []
     for run in runs:
-        written += plot_run(
+        paths += plot_run(
             run.data,
             run.regimes,
             arguments.out,
@@ -375,9 +378,9 @@ def _plot_table(arguments: argparse.Namespace) -> list[Path]:
             unit=arguments.unit or "exp_num",
             colours=task_colours(tasks),
         )
-    return written
+    return paths
 
 
 def _tasks(data: Any) -> list[str]:
-    """Names of the tasks of a table, if it has that column."""
+    """Names of the tasks of a table; empty without the column task_name."""
     return data["task_name"].unique().to_pylist() if "task_name" in data.column_names else []

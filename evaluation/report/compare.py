@@ -1,4 +1,4 @@
-"""Two runs of one syllabus beside each other: every metric of both, and which agent is above."""
+"""Comparison of two runs of one syllabus: every metric of both, and which agent does better."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,13 +38,13 @@ PREDICTED: Final = (
     *("cdt", "found", "false_alarms", "correct_rejections", "mean_delay"),
     *("amoc_wsu", "amoc_delay"),
 )
-"""Metrics of novelty predictions, of lifetimes, where both agents predict."""
+"""Lifetime metrics of novelty predictions; compared where both agents predict."""
 
 COMPARED: Final = (*BY_BLOCK, *LIFETIME_METRICS, *PREDICTED)
 """Metrics that can be compared."""
 
 LOWER_IS_BETTER: Final = frozenset(row.name for row in METRICS if row.direction == "lower")
-"""Metrics of which an agent wants little, if it wants much of the measure."""
+"""Metrics whose lower values are better, given that higher values of the measure are."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Comparison:
       second: records of the second run.
       measure: the records' column used as an episode's value.
       window: smoothing window, episodes.
-      paired: whether lifetimes of the same number are compared with one another.
-      blocks: metric name -> what was found for each block, (B,).
-      syllabus: metric name -> what was found for the mean over the blocks, ().
+      paired: whether lifetimes are compared only with those of the same number.
+      blocks: metric name -> comparison for each block, (B,).
+      syllabus: metric name -> comparison of the mean over the blocks, ().
       lifelong: the metrics of l2metrics 3.1, without its defects.
     """
 
@@ -67,8 +67,8 @@ class Comparison:
     measure: str
     window: int
     paired: bool
-    blocks: Mapping[str, "Found"]
-    syllabus: Mapping[str, "Found"]
+    blocks: Mapping[str, "MetricComparison"]
+    syllabus: Mapping[str, "MetricComparison"]
     lifelong: "LifelongComparison"
 
     def to_json(self) -> dict[str, Any]:
@@ -85,14 +85,14 @@ class Comparison:
                 {**run.metadata, "lifetimes": run.num_lifetimes}
                 for run in (self.first, self.second)
             ],
-            "metrics": {name: found.to_json(()) for name, found in self.syllabus.items()},
+            "metrics": {name: c.to_json(()) for name, c in self.syllabus.items()},
             "blocks": [
                 {
                     "block": block.index,
                     "phase": f"{block.phase}.{block.mode}",
                     "task": block.task,
                     "parameters": dict(block.parameters),
-                    "metrics": {name: f.to_json(block.index) for name, f in self.blocks.items()},
+                    "metrics": {name: c.to_json(block.index) for name, c in self.blocks.items()},
                 }
                 for block in self.first.schedule.blocks
             ],
@@ -102,39 +102,39 @@ class Comparison:
 
 @dataclass(frozen=True)
 class LifelongComparison:
-    """The metrics of today of two runs.
+    """Comparison of the lifelong-learning metrics (l2metrics 3.1) of two runs.
 
     Attributes:
       tasks: K names of the tasks that both have.
-      lifetime: metric name -> what was found for whole lifetimes, ().
-      by_task: metric name -> what was found for each task, (K,).
+      lifetime: metric name -> comparison of whole lifetimes, ().
+      by_task: metric name -> comparison for each task, (K,).
     """
 
     tasks: tuple[str, ...]
-    lifetime: Mapping[str, "Found"]
-    by_task: Mapping[str, "Found"]
+    lifetime: Mapping[str, "MetricComparison"]
+    by_task: Mapping[str, "MetricComparison"]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
         return {
-            "metrics": {name: found.to_json(()) for name, found in self.lifetime.items()},
+            "metrics": {name: c.to_json(()) for name, c in self.lifetime.items()},
             "tasks": {
-                task: {name: found.to_json(index) for name, found in self.by_task.items()}
+                task: {name: c.to_json(index) for name, c in self.by_task.items()}
                 for index, task in enumerate(self.tasks)
             },
         }
 
 
 @dataclass(frozen=True)
-class Found:
-    """One metric of two runs; arrays have the shape of one lifetime's values.
+class MetricComparison:
+    """Comparison of one metric; arrays have the shape of one lifetime's values.
 
     Attributes:
       name: of the metric.
       first: summary of the first run.
       second: summary of the second run.
-      improvement: probability that the first run does better, not merely has more.
-      corrected: p-values corrected for how many comparisons were made.
+      improvement: probability that the first run does better, in the sense of `better`.
+      corrected: p-values corrected for the number of comparisons.
       better: which values are better, "higher" or "lower".
     """
 
@@ -146,7 +146,7 @@ class Found:
     better: str
 
     def to_json(self, index: Any) -> dict[str, Any]:
-        """Return one place of it as plain JSON values."""
+        """Return the numbers at one index as plain JSON values."""
         values: dict[str, Any] = {
             "better": self.better,
             "first": entry_of(self.first, index),
@@ -163,10 +163,10 @@ class Found:
         }
 
     def why_missing(self, index: Any) -> str:
-        """Why a probability or its interval is missing; empty if both are there."""
-        for which, summary in (("first", self.first), ("second", self.second)):
+        """Why a probability or its interval is missing; empty if neither is."""
+        for ordinal, summary in (("first", self.first), ("second", self.second)):
             if summary.reasons[index] != Reason.NONE:
-                return f"{which} run: {sentence_of(summary.reasons[index])}"
+                return f"{ordinal} run: {sentence_of(summary.reasons[index])}"
         # Both runs have two values, but not in the same lifetimes.
         return sentence_of(self.improvement.reasons[index])
 
@@ -191,19 +191,19 @@ def check_same_syllabus(first: Schedule, second: Schedule) -> None:
 
 
 def _in_words(block: Block) -> str:
-    what = " ".join([block.task, *(f"{path}={value}" for path, value in block.parameters)])
+    variant = " ".join([block.task, *(f"{path}={value}" for path, value in block.parameters)])
     learning = "" if block.learning == (block.mode == "train") else f", learning {block.learning}"
-    return f"{block.phase}.{block.mode} of {block.count} episodes of {what}{learning}"
+    return f"{block.phase}.{block.mode} of {block.count} episodes of {variant}{learning}"
 
 
 def common_lifetimes(first: Records, second: Records) -> tuple[Records, Records]:
-    """Both runs without the lifetimes that the other does not have.
+    """Both runs, reduced to the lifetimes that they have in common.
 
-    A lifetime of one number starts its episodes alike in every run of one seed and syllabus,
-    whatever the number of lifetimes played.
+    Lifetimes with the same number, seed and syllabus start their episodes alike in every run, for
+    any number of lifetimes.
 
     Raises:
-      ValueError: other seeds, or no lifetime in common.
+      ValueError: different seeds, or no lifetime in common.
     """
     seeds = [run.metadata.get("seed") for run in (first, second)]
     if seeds[0] != seeds[1] or seeds[0] is None:
@@ -219,7 +219,7 @@ def common_lifetimes(first: Records, second: Records) -> tuple[Records, Records]
 
 
 def _cut(run: Records, start: int, stop: int) -> Records:
-    """The lifetimes of a run from one number to before another."""
+    """The lifetimes of a run whose numbers are in [start, stop)."""
     rows = slice(start - run.first_lifetime, stop - run.first_lifetime)
     columns = {name: column[rows] for name, column in run.columns.items()}
     return replace(run, columns=columns, first_lifetime=start)
@@ -237,23 +237,23 @@ def compare_records(
 ) -> Comparison:
     """Compute every metric of two runs and the probability that the first does better.
 
-    Larger values of the measure are taken to be better. The registry names the metrics
-    of which less is better then; for these the probability counts the lower value.
+    Higher values of the measure are taken to be better. For the metrics of `LOWER_IS_BETTER` the
+    probability counts lower values.
 
     Args:
-      first: of one agent.
-      second: of another, of the same syllabus.
+      first: records of one agent.
+      second: records of another, of the same syllabus.
       metrics: some of `COMPARED`.
       measure: column used as an episode's value, "performance", "reward" or "length".
       window: odd smoothing window, episodes.
       seed: of the bootstrap.
-      paired: compare lifetimes of the same number only, of those that both runs have; the runs
+      paired: compare only lifetimes of the same number, as far as both runs have them; the runs
         must have one seed.
-      rows: metrics of users, compared beside these.
+      rows: custom metrics, compared as well.
 
     Raises:
       ValueError: different syllabi, no lifetimes that make pairs, an unknown metric or measure, a
-        bad window or seed, or a metric of a user that cannot be computed.
+        bad window or seed, or a custom metric that cannot be computed.
     """
     for name in metrics:
         if name not in COMPARED:
@@ -264,19 +264,19 @@ def compare_records(
         first, second = common_lifetimes(first, second)
     ranges = common_ranges([first, second], measure)
     one, other = (lifelong_metrics(run, measure, ranges, rows) for run in (first, second))
-    scored = [novelty_scores(run) for run in (first, second)]
-    if scored[0] is not None and scored[1] is not None:
-        one = replace(one, lifetime={**one.lifetime, **scored[0].lifetime})
-        other = replace(other, lifetime={**other.lifetime, **scored[1].lifetime})
+    novelty = [novelty_scores(run) for run in (first, second)]
+    if novelty[0] is not None and novelty[1] is not None:
+        one = replace(one, lifetime={**one.lifetime, **novelty[0].lifetime})
+        other = replace(other, lifetime={**other.lifetime, **novelty[1].lifetime})
     blocks: list[dict[str, Numbers]] = []
     for run, lifelong in ((first, one), (second, other)):
-        every = lifetime_metrics(run, measure, window)
-        chosen = {name: every[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK}
-        blocks.append(chosen | dict(lifelong.own_blocks))
-    wanted = [*metrics, *(row.name for row in rows)]
+        computed = lifetime_metrics(run, measure, window)
+        selection = {name: computed[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK}
+        blocks.append(selection | dict(lifelong.custom_blocks))
+    names = [*metrics, *(row.name for row in rows)]
     lower = LOWER_IS_BETTER | {row.name for row in rows if row.direction == "lower"}
     bounds = bounds_of(rows, measure in UNIT_MEASURES)
-    scores = [{name: syllabus_scores(m) for name, m in one.items()} for one in blocks]
+    scores = [{name: syllabus_scores(m) for name, m in run.items()} for run in blocks]
     return Comparison(
         first,
         second,
@@ -285,7 +285,7 @@ def compare_records(
         paired,
         _compare(blocks[0], blocks[1], seed, paired, lower, bounds),
         _compare(scores[0], scores[1], seed, paired, lower, bounds),
-        compare_lifelong(one, other, wanted, seed, paired, lower, bounds),
+        compare_lifelong(one, other, names, seed, paired, lower, bounds),
     )
 
 
@@ -298,32 +298,34 @@ def compare_lifelong(
     lower: Collection[str] = LOWER_IS_BETTER,
     bounds: Mapping[str, Bounds] | None = None,
 ) -> LifelongComparison:
-    """Compare the metrics of today of two runs, over the tasks and metrics that both have.
+    """Compare the lifelong-learning metrics of two runs, over the tasks and metrics that both have.
 
     Args:
-      first: of one agent.
-      second: of another.
-      metrics: some of `COMPARED`; those that are numbers of a block are passed over.
+      first: metrics of one agent.
+      second: metrics of another.
+      metrics: some of `COMPARED`; metrics of blocks are ignored.
       seed: of the bootstrap.
-      paired: whether lifetimes of the same position make pairs.
-      lower: names of metrics of which less is better.
+      paired: whether lifetimes at the same position make pairs.
+      lower: names of metrics whose lower values are better.
       bounds: as `summarise_all` takes them.
     """
     tasks = tuple(task for task in first.tasks if task in second.tasks)
     parts = []
     for run in (first, second):
         places = [run.tasks.index(task) for task in tasks]
-        own = {n: of.part((slice(None), places)) for n, of in run.by_task.items()}
-        parts.append((run.lifetime, own))
+        by_task = {n: numbers.part((slice(None), places)) for n, numbers in run.by_task.items()}
+        parts.append((run.lifetime, by_task))
 
-    def compared(one: Mapping[str, Numbers], other: Mapping[str, Numbers]) -> dict[str, Found]:
+    def compared(
+        one: Mapping[str, Numbers], other: Mapping[str, Numbers]
+    ) -> dict[str, MetricComparison]:
         names = [name for name in one if name in other and name in metrics]
-        own = {n: one[n] for n in names}, {n: other[n] for n in names}
-        return _compare(*own, seed, paired, lower, bounds)
+        pair = {n: one[n] for n in names}, {n: other[n] for n in names}
+        return _compare(*pair, seed, paired, lower, bounds)
 
-    (whole, own), (other_whole, other_own) = parts
+    (whole, by_task), (other_whole, other_by_task) = parts
     return LifelongComparison(
-        tasks, compared(whole, other_whole), compared(own, other_own) if tasks else {}
+        tasks, compared(whole, other_whole), compared(by_task, other_by_task) if tasks else {}
     )
 
 
@@ -334,29 +336,29 @@ def _compare(
     paired: bool,
     lower: Collection[str],
     bounds: Mapping[str, Bounds] | None,
-) -> dict[str, Found]:
-    """Both runs' metrics, and p-values corrected over all of them."""
-    summaries = [summarise_all(one, seed, bounds=bounds) for one in (first, second)]
+) -> dict[str, MetricComparison]:
+    """Compare metrics, with p-values corrected over all of them."""
+    summaries = [summarise_all(run, seed, bounds=bounds) for run in (first, second)]
     improvements = {
         name: _improvement(first[name], second[name], seed, paired, name in lower) for name in first
     }
     p_values = [improvement.p_value.ravel() for improvement in improvements.values()]
     corrected = holm(np.concatenate(p_values)) if p_values else np.zeros(0)
-    found, start = {}, 0
+    comparisons, start = {}, 0
     for name, improvement in improvements.items():
         stop = start + improvement.p_value.size
-        own = corrected[start:stop].reshape(improvement.p_value.shape)
+        part = corrected[start:stop].reshape(improvement.p_value.shape)
         pair = summaries[0][name], summaries[1][name]
         better = "lower" if name in lower else "higher"
-        found[name] = Found(name, *pair, improvement, own, better)
+        comparisons[name] = MetricComparison(name, *pair, improvement, part, better)
         start = stop
-    return found
+    return comparisons
 
 
 def _improvement(
     first: Numbers, second: Numbers, seed: int, paired: bool, lower: bool
 ) -> Improvement:
-    """Probability that the first does better."""
+    """Probability that the first run does better."""
     sign = -1.0 if lower else 1.0
     one, other = (sign * np.asarray(metric.values, np.float64) for metric in (first, second))
     return probability_of_improvement(one, other, seed, paired=paired)

@@ -1,4 +1,4 @@
-"""Tables for a terminal; needs the `cli` extra."""
+"""Tables of a report, for a terminal; needs the `cli` extra."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +11,9 @@ from rich.table import Table
 from evaluation.metrics import STATISTICS, Summary
 from evaluation.metrics.table import heading
 from evaluation.report.capabilities import Capability
+from evaluation.report.custom_metrics import CustomSummary
 from evaluation.report.names import block_names, logged_names
 from evaluation.report.novelty import NoveltySummary
-from evaluation.report.own import OwnSummary
 from evaluation.report.summary import Report
 from evaluation.report.tables import (
     UNDEFINED,
@@ -39,9 +39,9 @@ STATISTIC_HEADINGS = {
 
 
 def print_report(console: Console, report: Report, statistics: bool = False) -> None:
-    """Print all blocks, in as many tables as the console's width asks for, and the syllabus.
+    """Print the metrics of each block, of the syllabus, of lifelong learning and of novelty.
 
-    Rows and columns without a number are left out, with a line below that says why.
+    Rows and columns without a number are left out; a line below the table says why.
 
     Args:
       console: where to print.
@@ -62,17 +62,17 @@ def print_report(console: Console, report: Report, statistics: bool = False) -> 
         print_novelty(console, report.novelty, block_names(report.records.schedule))
     print_capabilities(console, report.capabilities)
     if statistics:
-        today = [(name, of, ()) for name, of in report.lifelong.lifetime.items()]
-        console.print(_statistics("Lifelong learning", today, "metric"))
+        lifelong = [(name, summary, ()) for name, summary in report.lifelong.lifetime.items()]
+        console.print(_statistics("Lifelong learning", lifelong, "metric"))
         for name, summary in report.syllabus.items():
             if summary.count[()]:
-                of = report.blocks[name]
-                rows: list[Line] = [(str(index), of, index) for index in range(len(of.count))]
+                blocks = report.blocks[name]
+                rows: list[Line] = [(str(i), blocks, i) for i in range(len(blocks.count))]
                 console.print(_statistics(heading(name), [*rows, ("all", summary, ())], "block"))
 
 
 def _print_blocks(console: Console, report: Report) -> None:
-    """Print what is known of each block."""
+    """Print the metrics of each block, in as many tables as the width of the console needs."""
     unlimited = console.options.update(max_width=sys.maxsize)
     names = [name for name, summary in report.blocks.items() if summary.count.any()]
     names, described = names or list(report.blocks)[:1], False
@@ -88,32 +88,32 @@ def _print_blocks(console: Console, report: Report) -> None:
 
 
 def _block_table(report: Report, names: list[str], described: bool) -> tuple[Table, dict[str, str]]:
-    """One row a block, one column a metric.
+    """A table with one row per block and one column per metric.
 
     Args:
       report: what to show.
       names: the metrics.
-      described: whether an earlier table has said what the blocks are; only then may one be left
-        out.
+      described: whether an earlier table describes the blocks; only then are blocks without a
+        number left out.
 
     Returns:
-      (table, why each block that is left out has no number).
+      (table, block that is left out -> reason).
     """
     records = report.records
     about = f"{records.schedule.name}: {report.measure}, {records.num_lifetimes} lifetimes"
     title = None if described else f"{about}, mean and 95 % interval"
     labels = ["block", "phase", *([] if described else ["task and parameters", "episodes"])]
     table = simple_table(title, labels, [heading(name).replace(" ", "\n", 1) for name in names])
-    shown, without = [report.blocks[name] for name in names], {}
+    summaries, without = [report.blocks[name] for name in names], {}
     tasks = block_names(records.schedule)
     for block in records.schedule.blocks:
-        why = missing(shown, block.index)
-        if described and why:
-            without[f"block {block.index}"] = why
+        reason = missing(summaries, block.index)
+        if described and reason:
+            without[f"block {block.index}"] = reason
             continue
-        what = [] if described else [tasks[block.index], str(block.count)]
-        cells = [_cell(summary, block.index) for summary in shown]
-        table.add_row(str(block.index), f"{block.phase}.{block.mode}", *what, *cells)
+        description = [] if described else [tasks[block.index], str(block.count)]
+        cells = [_cell(summary, block.index) for summary in summaries]
+        table.add_row(str(block.index), f"{block.phase}.{block.mode}", *description, *cells)
     return table, without
 
 
@@ -123,106 +123,112 @@ def _syllabus_table(report: Report) -> Table:
 
 
 def _lifelong_table(report: Report) -> Table:
-    """Each metric of today that has a value: over the lifetime, then for each task."""
+    """The lifelong-learning metrics that have a value: over the lifetime, then for each task."""
     summary, names = report.lifelong, logged_names(report.records.schedule)
     tasks = [names.get(task, task) for task in summary.tasks]
-    rows = with_tasks(summary.lifetime, summary.by_task, tasks, lambda of, index: of.count[index])
+    rows = with_tasks(summary.lifetime, summary.by_task, tasks, lambda s, index: s.count[index])
     title = "Lifelong learning (values normalised to 1 to 101)"
     return _means(title, rows, "metric, and tasks")
 
 
-def print_novelty(console: Console, found: NoveltySummary, names: Sequence[str]) -> None:
+def print_novelty(console: Console, novelty: NoveltySummary, names: Sequence[str]) -> None:
     """Print the scores of novelty predictions: over lifetimes, then block by block.
 
     Args:
       console: where to print.
-      found: what to show.
-      names: what each block plays.
+      novelty: what to show.
+      names: task and parameters of each block.
     """
-    rows = [(heading(name), summary, ()) for name, summary in found.lifetime.items()]
+    rows = [(heading(name), summary, ()) for name, summary in novelty.lifetime.items()]
     console.print(_means("Novelty predictions, over lifetimes", _valued(rows)))
-    headings = [heading(name).replace(" ", "\n", 1) for name in found.blocks]
+    headings = [heading(name).replace(" ", "\n", 1) for name in novelty.blocks]
     labels = ("block", "what it plays", "novel")
     table = simple_table("Novelty predictions, block by block", labels, headings)
-    for index, novel in enumerate(found.novel):
-        cells = [_cell(summary, index) for summary in found.blocks.values()]
-        table.add_row(str(index), names[index], "yes" if novel else "no", *cells)
+    for index, is_novel in enumerate(novelty.novel):
+        cells = [_cell(summary, index) for summary in novelty.blocks.values()]
+        table.add_row(str(index), names[index], "yes" if is_novel else "no", *cells)
     console.print(table)
 
 
 def print_capabilities(
-    console: Console, found: Mapping[str, Capability], every: bool = False
+    console: Console, capabilities: Mapping[str, Capability], every: bool = False
 ) -> None:
     """Print scores for core capabilities.
 
     Args:
       console: where to print.
-      found: the scores.
-      every: whether the score of each metric stands below the averages.
+      capabilities: the scores, by name.
+      every: whether to print the score of each metric below the averages.
     """
     title = "Core capabilities (averages of metrics of one unit)"
     table = simple_table(title, ("capability", "average of"), ("score", "95 % interval"))
-    for name, capability in found.items():
+    for name, capability in capabilities.items():
         averages = capability.averages.items()
-        rows = [(f"{unit}: {_counted(len(of.metrics), 'metric')}", of) for unit, of in averages]
+        rows = [
+            (f"{unit}: {_counted(len(score.metrics), 'metric')}", score) for unit, score in averages
+        ]
         rows += list(capability.metrics.items()) if every else []
         for place, (label, score) in enumerate(rows):
             ends = interval_text(score.low, score.high)
-            shown = name.replace("_", " ") if place == 0 else ""
-            table.add_row(shown, label, digits(score.value), ends)
+            capability_cell = name.replace("_", " ") if place == 0 else ""
+            table.add_row(capability_cell, label, digits(score.value), ends)
     if table.row_count:
         console.print(table)
 
 
-def print_transfer(console: Console, found: Sequence[Transfer]) -> None:
+def print_transfer(console: Console, pairs: Sequence[Transfer]) -> None:
     """Print areas between learning curves; nothing if there are none."""
     title, numbers = "Transfer (area between learning curves)", ("area", "95 % interval")
     table = simple_table(title, ("from", "to"), (*numbers, "lifetimes"))
-    for pair in found:
+    for pair in pairs:
         ends = interval_text(pair.low, pair.high)
         table.add_row(pair.earlier, pair.task, digits(pair.area), ends, str(pair.lifetimes))
     if table.row_count:
         console.print(table)
 
 
-def print_own(console: Console, found: OwnSummary) -> None:
-    """Print metrics of users, each over the whole lifetime and then by block."""
+def print_custom(console: Console, custom: CustomSummary) -> None:
+    """Print custom metrics, each over the whole lifetime and then by block."""
     rows: list[Line] = []
-    for name, whole in found.lifetime.items():
+    for name, whole in custom.lifetime.items():
         rows.append((name, whole, ()))
-        if (of := found.blocks.get(name)) is not None:
-            rows += [(f"  block {index}", of, index) for index in range(len(of.count))]
+        if (blocks := custom.blocks.get(name)) is not None:
+            rows += [(f"  block {i}", blocks, i) for i in range(len(blocks.count))]
     console.print(_means("Metrics of your own", rows))
 
 
 def _valued(rows: Iterable[Line]) -> list[Line]:
     """The lines with a value."""
-    return [(label, of, index) for label, of, index in rows if of.count[index]]
+    return [(label, summary, index) for label, summary, index in rows if summary.count[index]]
 
 
 def _means(title: str, rows: Iterable[Line], label: str = "metric") -> Table:
     """A table of means with their intervals."""
     table = simple_table(title, (label,), ("mean", "95 % interval", "lifetimes\nwith a value"))
-    for name, of, index in rows:
-        if of is None:
+    for name, summary, index in rows:
+        if summary is None:
             table.add_row(name)
         else:
-            cells = digits(of.mean[index]), interval(of, index), with_value(of, index)
+            cells = (
+                digits(summary.mean[index]),
+                interval(summary, index),
+                with_value(summary, index),
+            )
             table.add_row(name, *cells)
     return table
 
 
-def _statistics(what: str, rows: Iterable[Line], label: str) -> Table:
-    """A table of all statistics over lifetimes, of what has a value."""
-    title = f"{what}, over lifetimes, with 95 % intervals"
+def _statistics(subject: str, rows: Iterable[Line], label: str) -> Table:
+    """A table of all statistics over lifetimes, for the rows with a value."""
+    title = f"{subject}, over lifetimes, with 95 % intervals"
     table = simple_table(title, (label,), [STATISTIC_HEADINGS[name] for name in STATISTICS])
-    for name, of, index in _valued(rows):
-        table.add_row(name, *(estimate_cell(of.estimates[s], index) for s in STATISTICS))
+    for name, summary, index in _valued(rows):
+        table.add_row(name, *(estimate_cell(summary.estimates[s], index) for s in STATISTICS))
     return table
 
 
 def _cell(summary: Summary, index: int) -> str:
-    """Mean above its interval; empty where the metric says nothing about such a block."""
+    """Mean above its interval; empty where the metric is not defined for such a block."""
     if not np.isfinite(summary.mean[index]):
         return "" if summary.missing[index] in UNDEFINED else "–"
     count = int(summary.count[index])

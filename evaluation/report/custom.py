@@ -1,4 +1,4 @@
-"""Metrics of users, read from their files."""
+"""Custom metrics, loaded from Python files."""
 
 import importlib.util
 import inspect
@@ -13,20 +13,20 @@ RUN_FIELDS: Final = (
     *("values", "counts", "train", "tasks", "task_names", "novel"),
     *("probability", "threshold", "level"),
 )
-"""Fields of `Lifetime` that a run of a syllabus has; the last three where agents predict."""
+"""Fields of `Lifetime` that a run of a syllabus has; the last three only if the agent predicts."""
 
 
-def check_asked(rows: Sequence[Row], there: Sequence[str] = RUN_FIELDS) -> None:
-    """Refuse, before anything is played, metrics that ask for what there will not be.
+def check_needs(rows: Sequence[Row], fields: Sequence[str] = RUN_FIELDS) -> None:
+    """Check, before anything is played, that a run will have the fields that metrics need.
 
     Raises:
-      MetricError: names the metric and what there is.
+      MetricError: names the metric and the fields.
     """
     for row in rows:
-        if absent := [name for name in row.needs if name not in there]:
+        if absent := [name for name in row.needs if name not in fields]:
             raise MetricError(
                 f"metric {row.name!r} asks for {', '.join(absent)}; here it can have "
-                f"{', '.join(there)}"
+                f"{', '.join(fields)}"
             )
 
 
@@ -34,33 +34,33 @@ def load_rows(texts: Iterable[str]) -> tuple[Row, ...]:
     """Load metrics from Python files.
 
     Args:
-      texts: each ``FILE.py`` or ``FILE.py:NAME``. A file gives all functions that have a row, or
-        its only function of (values, counts).
+      texts: each ``FILE.py`` or ``FILE.py:NAME``. All functions with a row are loaded from a file;
+        without any, its only function of (values, counts).
 
     Raises:
-      ValueError: there is no such file or name, a file has no metric, or two have one name.
+      ValueError: there is no such file or name, a file has no metric, or two metrics have one name.
     """
     rows: list[Row] = []
     for text in texts:
-        own = defined(text, lambda value: row_of(value) is not None)
-        with_row = [value for value in own.values() if hasattr(value, "metric_row")]
-        chosen = with_row or [_only(text, own)]
-        rows += [row for row in map(row_of, chosen) if row is not None]
+        candidates = defined(text, lambda value: row_of(value) is not None)
+        with_row = [value for value in candidates.values() if hasattr(value, "metric_row")]
+        functions = with_row or [_only(text, candidates)]
+        rows += [row for row in map(row_of, functions) if row is not None]
     check_names(rows, BY_NAME)
     return tuple(rows)
 
 
 def load_metric(text: str, is_metric: Callable[[Any], bool]) -> Any:
-    """Load one metric from a Python file: what `is_metric` takes for one.
+    """Load the one metric of a Python file that `is_metric` accepts.
 
     Raises:
-      ValueError: there is no such file or name, or the file has not exactly one metric.
+      ValueError: there is no such file or name, or the file does not have exactly one metric.
     """
     return _only(text, defined(text, is_metric))
 
 
 def defined(text: str, is_metric: Callable[[Any], bool]) -> dict[str, Any]:
-    """The metrics that a file defines, by name; the one that is named if one is.
+    """The metrics that a file defines, by name; with ``FILE.py:NAME`` only that one.
 
     Raises:
       ValueError: there is no such file or name, or the file has none.
@@ -73,22 +73,22 @@ def defined(text: str, is_metric: Callable[[Any], bool]) -> dict[str, Any]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's file raises is about that file
+    except Exception as error:  # any error of a user's file is about that file
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    own = {
+    metrics = {
         key: value
         for key, value in vars(module).items()
         if _is_defined_in(value, module.__name__) and not key.startswith("_") and is_metric(value)
     }
-    if name and name not in own:
-        raise ValueError(f"{path} has no metric {name!r}; it has {', '.join(own) or 'none'}")
-    if not own:
+    if name and name not in metrics:
+        raise ValueError(f"{path} has no metric {name!r}; it has {', '.join(metrics) or 'none'}")
+    if not metrics:
         hint = "; classes of 2019 are for calc_metrics" if _has_class(module) else ""
         raise ValueError(
             f"{path} has no metric; define a function of (values, counts), see "
             f"docs/metrics.md{hint}"
         )
-    return {name: own[name]} if name else own
+    return {name: metrics[name]} if name else metrics
 
 
 def _has_class(module: Any) -> bool:
@@ -97,14 +97,14 @@ def _has_class(module: Any) -> bool:
     )
 
 
-def _only(text: str, own: Mapping[str, Any]) -> Any:
-    if len(own) > 1:
+def _only(text: str, metrics: Mapping[str, Any]) -> Any:
+    if len(metrics) > 1:
         raise ValueError(
-            f"{text} has {len(own)} metrics; name one of {', '.join(own)}: FILE.py:NAME"
+            f"{text} has {len(metrics)} metrics; name one of {', '.join(metrics)}: FILE.py:NAME"
         )
-    return next(iter(own.values()))
+    return next(iter(metrics.values()))
 
 
 def _is_defined_in(value: Any, module: str) -> bool:
-    """Whether a class or function is of a module; any other object may be."""
+    """Whether a class or function is defined in a module; true for any other object."""
     return getattr(value, "__qualname__", None) is None or value.__module__ == module

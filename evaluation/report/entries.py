@@ -9,7 +9,7 @@ from evaluation.metrics.reasons import sentence_of
 
 
 def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
-    """Return one place of a summary as JSON values, each missing number with its reason."""
+    """Return the numbers of a summary at one index as JSON, each missing one with its reason."""
     entry: dict[str, Any] = {
         name: number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
     }
@@ -24,7 +24,7 @@ def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
     entry["statistics"] = {
         name: _statistic(estimate, index)
         for name, estimate in summary.estimates.items()
-        if name != "mean"  # which stands above
+        if name != "mean"  # it is a field of its own
     }
     return entry
 
@@ -38,5 +38,5 @@ def _statistic(estimate: Numbers, index: Any) -> dict[str, Any]:
 
 
 def number(value: Any) -> float | None:
-    """Return a JSON number, or None for what is missing."""
+    """Return a JSON number, or None for one that is not finite."""
     return float(value) if np.isfinite(value) else None

@@ -1,7 +1,6 @@
-"""Plots of one lifetime's log and of the records of many; needs the extra `plots`.
+"""Plots of one lifetime's log and of the records of many lifetimes; needs the extra `plots`.
 
-Figures are drawn with the Agg canvas of their own, so neither pyplot nor the backend of the calling
-program is touched.
+Each figure has its own Agg canvas; pyplot and the backend of the calling program are not touched.
 """
 
 import math
@@ -41,7 +40,7 @@ UNIT_LABELS: Final[dict[Unit, str]] = {
 NEEDED: Final = ("block_num", "exp_num", "block_type", "task_name")
 STEPS_COLUMN: Final = "episode_step_count"
 MOST_POINTS: Final = 300
-"""Points of the curve of many lifetimes, about; neighbouring episodes are averaged beyond that."""
+"""Approximate maximum of points of a curve; neighbouring episodes are averaged beyond it."""
 
 Dots: TypeAlias = tuple[Floats, Floats]
 """Places on the horizontal axis and values."""
@@ -49,10 +48,10 @@ Dots: TypeAlias = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Regime:
-    """A maximal run of episodes of one task in one block.
+    """A maximal sequence of episodes of one task in one block.
 
     Attributes:
-      number: among all regimes of the lifetime.
+      number: index among all regimes of the lifetime.
       block: number of the block.
       task: name of the task, label and variant.
       training: whether the agent learned.
@@ -88,19 +87,19 @@ def plot_run(
     """Plot one lifetime: raw training, evaluation, learning, and the comparison with experts.
 
     Args:
-      data: one row an episode in the order of the log, the columns of a `<name>_data.feather`:
-        block_num, exp_num, block_type ("train" or "test"), task_name and the processed
-        ``<measure>``. Used where they are there: block_subtype ("wake" if absent), regime_num
+      data: one row per episode in the order of the log, with the columns of a
+        `<name>_data.feather`: block_num, exp_num, block_type ("train" or "test"), task_name and
+        the processed ``<measure>``. Optional columns: block_subtype ("wake" if absent), regime_num
         (counted if absent), ``<measure>_raw`` and ``<measure>_smoothed`` for the raw plot
         (``<measure>`` if absent), episode_step_count for the unit "steps".
-      regimes: the table of regimes with regime_num and term_perf, from which the evaluation means
-        between learning blocks are taken; None to take the mean of each regime's episodes.
+      regimes: the table of regimes; its columns regime_num and term_perf give the evaluation means
+        between learning blocks. If None, they are the means of each regime's episodes.
       directory: where the files go; it is made if it is missing.
-      kinds: which of `KINDS`.
-      run: name of the run, which titles and file names begin with.
+      kinds: some of `KINDS`.
+      run: name of the run, the beginning of titles and file names.
       measure: the performance column.
       unit: of the horizontal axis of learning, "exp_num" for episodes or "steps".
-      normalized: whether ``<measure>`` is normalised to 1 to 101; None for whether there is a
+      normalized: whether ``<measure>`` is normalised to 1 to 101; if None, whether there is a
         column ``<measure>_normalized``.
       ste: task name -> processed training curves of its single-task experts, (n,) each.
       eval_lines: whether dashed lines join the evaluation means in the learning plot.
@@ -108,8 +107,8 @@ def plot_run(
 
     Returns:
       The files written, `<run>_raw.png`, `<run>_evaluation.png`, `<run>_learning.png` and
-      `<run>_ste.png`, with underscores for what a file name should not hold. A kind of which the
-      run has nothing to show makes no file.
+      `<run>_ste.png`; underscores replace characters that are unsafe in a file name. A kind
+      without data makes no file.
 
     Raises:
       ValueError: matplotlib is not installed, a column is missing, no rows, or an unknown kind or
@@ -130,23 +129,23 @@ def plot_run(
         "lb": lambda: _draw_learning(lifetime, style, eval_lines),
         "ste": lambda: _draw_ste(lifetime, style, ste or {}),
     }
-    written = []
+    paths = []
     for kind in dict.fromkeys(kinds):
         figure = draw[kind]()
         if figure is not None:
             path = directory / f"{_file_name(run)}_{FILE_WORDS[kind]}.png"
             _save(figure, path)
-            written.append(path)
-    return written
+            paths.append(path)
+    return paths
 
 
 def _file_name(run: str) -> str:
-    """A run's name without what could leave the directory or puzzle a shell."""
+    """A run's name with underscores for characters that are special in paths or shells."""
     return re.sub(r"[^0-9A-Za-z_.-]", "_", run)
 
 
 def task_colours(tasks: Iterable[str]) -> dict[str, Any]:
-    """One of twenty colours for each task, in the order given; they repeat beyond twenty."""
+    """A colour for each task, in the given order; twenty colours repeat."""
     check_matplotlib()
     from matplotlib import colormaps
 
@@ -156,7 +155,7 @@ def task_colours(tasks: Iterable[str]) -> dict[str, Any]:
 
 
 def check_matplotlib() -> None:
-    """Check that plots can be made.
+    """Check that matplotlib is installed.
 
     Raises:
       ValueError: matplotlib is not installed.
@@ -170,7 +169,7 @@ def check_matplotlib() -> None:
 
 @dataclass(frozen=True)
 class _Style:
-    """What all plots of a run share."""
+    """Settings that all plots of a run share."""
 
     run: str
     measure: str
@@ -218,23 +217,23 @@ class _Lifetime:
         return _numbers(data, name) if name in data.column_names else self.values
 
     def _means(self, regimes: pa.Table | None) -> list[float]:
-        """Mean of each regime, from its own table if there is one."""
-        own = {regime.number: _mean(self.values[regime.rows]) for regime in self.regimes}
+        """Mean of each regime, from the table of regimes if there is one."""
+        means = {regime.number: _mean(self.values[regime.rows]) for regime in self.regimes}
         if regimes is None:
-            return list(own.values())
+            return list(means.values())
         missing = [n for n in ("regime_num", "term_perf") if n not in regimes.column_names]
         if missing:
             raise ValueError(f"the table of regimes lacks the columns {', '.join(missing)}")
         numbers, terms = _numbers(regimes, "regime_num"), _numbers(regimes, "term_perf")
-        given = dict(zip(numbers.astype(int).tolist(), terms.tolist(), strict=True))
-        return [given.get(number, mean) for number, mean in own.items()]
+        table = dict(zip(numbers.astype(int).tolist(), terms.tolist(), strict=True))
+        return [table.get(number, mean) for number, mean in means.items()]
 
     def of(self, task: str, training: bool) -> list[Regime]:
-        """The regimes of a task, in order."""
+        """The training or evaluation regimes of a task, in order."""
         return [r for r in self.regimes if r.task == task and r.training == training]
 
     def place_before(self, regime: Regime) -> float:
-        """How much had been learned when a regime began."""
+        """Amount of learning before a regime, in units of the horizontal axis."""
         first = int(regime.rows[0])
         return float(self.places[first - 1]) if first else 0.0
 
@@ -251,7 +250,7 @@ def _mean(values: Floats) -> float:
 def _regimes(data: pa.Table) -> list[Regime]:
     """Regimes of a table, without those that metrics ignore.
 
-    If a lifetime sleeps, what counts is tested asleep, and tests awake are left out.
+    If a lifetime has sleep blocks, only tests during sleep count; tests awake are left out.
     """
     names = ["block_num", "block_type", "task_name"]
     if "regime_num" in data.column_names:
@@ -260,20 +259,20 @@ def _regimes(data: pa.Table) -> list[Regime]:
     keys = [data[name].to_pylist() for name in (*names, *(["block_subtype"] if subtypes else []))]
     rows = list(zip(*keys, strict=True))
     starts = [i for i, row in enumerate(rows) if i == 0 or row != rows[i - 1]]
-    asleep = subtypes and "sleep" in keys[-1]
-    found = []
+    has_sleep = subtypes and "sleep" in keys[-1]
+    regimes = []
     for count, (start, stop) in enumerate(zip(starts, [*starts[1:], len(rows)], strict=True)):
         block, kind, task = rows[start][:3]
         number = int(rows[start][3]) if "regime_num" in names else count
-        if kind == "test" and asleep and rows[start][-1] == "wake":
+        if kind == "test" and has_sleep and rows[start][-1] == "wake":
             continue
         episodes = np.arange(start, stop)
-        found.append(Regime(number, int(block), str(task), kind == "train", episodes))
-    return found
+        regimes.append(Regime(number, int(block), str(task), kind == "train", episodes))
+    return regimes
 
 
 def _figure(panels: int, title: str, width: float = 10.0, height: float = 3.5) -> tuple[Any, Any]:
-    """A figure of panels one above the other, and its axes."""
+    """A figure with stacked panels, and its axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -289,7 +288,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _legend(axes: Any) -> None:
-    """A legend beside the panel, where it hides no data."""
+    """Add a legend beside the panel, where it hides no data, and a grid."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(
@@ -304,12 +303,12 @@ def _legend(axes: Any) -> None:
 
 
 def _plain(text: str) -> str:
-    """A name as it is: dollar signs in it are no formula."""
+    """Escape dollar signs, which matplotlib reads as formulas."""
     return text.replace("$", r"\$")
 
 
 def _draw_raw(lifetime: _Lifetime, style: _Style) -> Any:
-    """Raw training dots by task, with a smoothed line over each block."""
+    """Plot raw training as dots by task, with a smoothed line over each block."""
     if not any(regime.training for regime in lifetime.regimes):
         return None
     figure, (axes,) = _figure(1, f"{style.run}: training as it was logged", height=5)
@@ -327,14 +326,14 @@ def _draw_raw(lifetime: _Lifetime, style: _Style) -> Any:
 
 
 def _draw_evaluation(lifetime: _Lifetime, style: _Style) -> Any:
-    """Mean and interval of each evaluation block, one panel a task label."""
-    tested = [regime for regime in lifetime.regimes if not regime.training]
-    labels = list(dict.fromkeys(regime.label for regime in tested))
+    """Plot mean and interval of each evaluation block, one panel per task label."""
+    evaluations = [regime for regime in lifetime.regimes if not regime.training]
+    labels = list(dict.fromkeys(regime.label for regime in evaluations))
     if not labels:
         return None
     title = f"{style.run}: evaluation, mean and 95 % bootstrap interval over episodes"
     figure, panels = _figure(len(labels), title, height=2.6)
-    blocks = sorted({regime.block for regime in tested})
+    blocks = sorted({regime.block for regime in evaluations})
     for axes, label in zip(panels, labels, strict=True):
         for task in (t for t in lifetime.tasks if t.split("_", 1)[0] == label):
             _draw_points(axes, lifetime, task, style.colours[task])
@@ -347,7 +346,7 @@ def _draw_evaluation(lifetime: _Lifetime, style: _Style) -> Any:
 
 
 def _draw_points(axes: Any, lifetime: _Lifetime, task: str, colour: Any) -> None:
-    """One task's evaluation blocks as points with bars, joined by a line."""
+    """Plot one task's evaluation blocks as points with error bars, joined by a line."""
     blocks: dict[int, list[Floats]] = {}
     for regime in lifetime.of(task, training=False):
         blocks.setdefault(regime.block, []).append(lifetime.values[regime.rows])
@@ -360,7 +359,7 @@ def _draw_points(axes: Any, lifetime: _Lifetime, task: str, colour: Any) -> None
         interval, mean = bootstrap_interval(values), float(values.mean())
         numbers.append(block)
         means.append(mean)
-        # A single episode has no interval, and the rounding of a mean may pass an interval's end.
+        # A single episode has no interval; a rounded mean may lie outside its interval.
         ends = [mean - float(interval.low), float(interval.high) - mean]
         bars.append(np.maximum(np.nan_to_num(ends), 0.0))
     if numbers:
@@ -370,18 +369,18 @@ def _draw_points(axes: Any, lifetime: _Lifetime, task: str, colour: Any) -> None
 
 
 def _draw_learning(lifetime: _Lifetime, style: _Style, eval_lines: bool) -> Any:
-    """Processed learning with the evaluation blocks taken out of the axis."""
+    """Plot processed learning; the horizontal axis leaves out evaluation blocks."""
     if not any(regime.training for regime in lifetime.regimes):
         return None
     figure, (axes,) = _figure(1, f"{style.run}: learning blocks", height=5)
     for task in lifetime.tasks:
-        trained = lifetime.of(task, training=True)
-        if trained:
-            rows = np.concatenate([regime.rows for regime in trained])
+        training = lifetime.of(task, training=True)
+        if training:
+            rows = np.concatenate([regime.rows for regime in training])
             values, places = lifetime.values[rows], lifetime.places[rows]
             axes.plot(places, values, ".", color=style.colours[task], label=task)
         if eval_lines:
-            _draw_eval_line(axes, lifetime, task, style.colours[task], labelled=not trained)
+            _draw_eval_line(axes, lifetime, task, style.colours[task], labelled=not training)
     joins = {lifetime.place_before(regime) for regime in lifetime.regimes if regime.training}
     for join in sorted(joins - {0.0}):
         axes.axvline(join, color="0.85", linewidth=0.8, zorder=0)
@@ -394,7 +393,7 @@ def _draw_learning(lifetime: _Lifetime, style: _Style, eval_lines: bool) -> Any:
 
 
 def _draw_eval_line(axes: Any, lifetime: _Lifetime, task: str, colour: Any, labelled: bool) -> None:
-    """Dashed lines between the evaluation means of one task."""
+    """Draw dashed lines between the evaluation means of one task."""
     points = [
         (lifetime.place_before(regime), mean)
         for regime, mean in zip(lifetime.regimes, lifetime.means, strict=True)
@@ -409,7 +408,7 @@ def _draw_eval_line(axes: Any, lifetime: _Lifetime, task: str, colour: Any, labe
 def _draw_ste(
     lifetime: _Lifetime, style: _Style, ste: Mapping[str, Sequence[npt.ArrayLike]]
 ) -> Any:
-    """Training of each task in one piece beside its single-task experts."""
+    """Plot the joined training blocks of each task beside its single-task experts."""
     tasks = [task for task in lifetime.tasks if ste.get(task) and lifetime.of(task, training=True)]
     if not tasks:
         return None
@@ -421,8 +420,8 @@ def _draw_ste(
             values = np.asarray(curve, np.float64)
             label = "single-task experts" if number == 0 else None
             axes.plot(np.arange(1, len(values) + 1), values, "-", color="0.6", label=label)
-        whole = np.concatenate(pieces)
-        axes.plot(np.arange(1, len(whole) + 1), whole, "-", color=style.colours[task], label=task)
+        joined = np.concatenate(pieces)
+        axes.plot(np.arange(1, len(joined) + 1), joined, "-", color=style.colours[task], label=task)
         for join in np.cumsum([len(piece) for piece in pieces])[:-1]:
             axes.axvline(join + 0.5, color="0.3", linestyle="--", linewidth=0.9)
         axes.set_ylabel(style.value_label.replace(" (", "\n("))
@@ -438,10 +437,10 @@ def _draw_ste(
 
 
 def plot_records(records: Records, path: Path, measure: str = "performance", seed: int = 0) -> Path:
-    """Plot the mean over lifetimes by episode, with a band of its 95 % interval, block by block.
+    """Plot the mean over lifetimes by episode, with its 95 % interval as a band, block by block.
 
     Args:
-      records: of L lifetimes; a single one has a curve and no band.
+      records: of L lifetimes; a single lifetime has no band.
       path: of the picture.
       measure: column used as an episode's value, "performance", "reward" or "length".
       seed: of the bootstrap.
@@ -457,14 +456,14 @@ def plot_records(records: Records, path: Path, measure: str = "performance", see
     values, counts = records.by_block(measure)
     width = max(1, math.ceil(int(counts.sum()) / MOST_POINTS))
     blocks = [_grouped(values[:, b, :count], width) for b, count in enumerate(counts)]
-    together = np.concatenate([grouped for _, grouped in blocks], axis=1)
-    if not np.isfinite(together).any():
+    joined = np.concatenate([grouped for _, grouped in blocks], axis=1)
+    if not np.isfinite(joined).any():
         raise ValueError(f"no episode has a {measure} that is a finite number")
-    mean, interval = describe(together).mean, bootstrap_interval(together, seed)
+    mean, interval = describe(joined).mean, bootstrap_interval(joined, seed)
     figure, (axes,) = _figure(1, _records_title(records, measure, width), 11, 5)
     variants, numbers = records.schedule.variants, records.schedule.block_variants()
     colours = task_colours(_in_words(variant) for variant in variants)
-    named: set[str] = set()
+    labelled: set[str] = set()
     start, column = 0, 0
     for block, variant, (places, grouped) in zip(
         records.schedule.blocks, numbers, blocks, strict=True
@@ -478,9 +477,9 @@ def plot_records(records: Records, path: Path, measure: str = "performance", see
             x, interval.low[part], interval.high[part], color=colour, alpha=0.3, linewidth=0
         )
         marker = "." if grouped.shape[1] == 1 else None
-        label = None if name in named else name
+        label = None if name in labelled else name
         axes.plot(x, mean[part], marker=marker, color=colour, label=label)
-        named.add(name)
+        labelled.add(name)
         start, column = start + block.count, part.stop
     axes.set_xlim(0.5, start + 0.5)
     axes.set_xlabel("episode of the lifetime (shaded: test blocks)")
@@ -498,7 +497,7 @@ MEASURE_LABELS: Final = {
 
 
 def _grouped(values: Floats, width: int) -> tuple[Floats, Floats]:
-    """Mean of each group of neighbouring episodes: middles (P,) from 1, values (L, P)."""
+    """Mean of each group of `width` episodes: centres (P,), counted from 1, and values (L, P)."""
     count = values.shape[1]
     edges = np.append(np.arange(0, count, width), count)
     finite = np.isfinite(values)
@@ -511,11 +510,11 @@ def _grouped(values: Floats, width: int) -> tuple[Floats, Floats]:
 
 def _records_title(records: Records, measure: str, width: int) -> str:
     agent = records.metadata.get("agent")
-    who = f", {agent}" if agent else ""
+    agent_text = f", {agent}" if agent else ""
     lifetimes = records.num_lifetimes
     band = "one lifetime" if lifetimes == 1 else f"mean of {lifetimes:,} lifetimes, 95 % interval"
     groups = f", {width} episodes a point" if width > 1 else ""
-    return f"{records.schedule.name}{who}: {measure}, {band}{groups}"
+    return f"{records.schedule.name}{agent_text}: {measure}, {band}{groups}"
 
 
 def _in_words(variant: tuple[str, tuple[tuple[str, Any], ...]]) -> str:

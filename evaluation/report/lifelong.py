@@ -1,4 +1,4 @@
-"""Metrics of today over the lifetimes of a run: those of l2metrics 3.1, each with an interval."""
+"""Lifelong-learning metrics of l2metrics 3.1 over the lifetimes of a run, with intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.registry import Row
 from evaluation.metrics.statistics import Bounds
 from evaluation.records import MEASURES, UNIT_MEASURES, Records
-from evaluation.report.own import own_numbers
+from evaluation.report.custom_metrics import custom_numbers
 from evaluation.report.recorded import record_metrics
 from evaluation.report.results import RunResults
 
@@ -28,16 +28,17 @@ class Lifelong:
     """Metrics of L lifetimes of K tasks.
 
     Attributes:
-      tasks: K names, those trained first.
+      tasks: K names; trained tasks come first.
       lifetime: name of `LIFETIME_METRICS` -> (L,) numbers.
       by_task: name of `TASK_METRICS` -> (L, K) numbers.
-      own_blocks: name of a metric of a user -> (L, B) numbers; its other metrics are above.
+      custom_blocks: name of a custom metric of blocks -> (L, B) numbers; custom metrics of tasks
+        and lifetimes are in the other fields.
     """
 
     tasks: tuple[str, ...]
     lifetime: Mapping[str, Numbers]
     by_task: Mapping[str, Numbers]
-    own_blocks: Mapping[str, Numbers] = field(default_factory=dict)
+    custom_blocks: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class LifelongSummary:
       tasks: K names.
       lifetime: name -> summary with () arrays.
       by_task: name -> summary with (K,) arrays.
-      ranges: task -> what was normalised to 1 to 101; None where each lifetime has its own.
+      ranges: task -> (lowest, highest) value, normalised to 1 to 101; None if each lifetime has
+        its own.
     """
 
     tasks: tuple[str, ...]
@@ -63,37 +65,37 @@ def lifelong_metrics(
     ranges: Ranges | None = None,
     rows: Sequence[Row] = (),
 ) -> Lifelong:
-    """Compute the metrics of today of every lifetime.
+    """Compute the metrics of l2metrics 3.1 and custom metrics for every lifetime.
 
     Args:
       records: of L lifetimes.
       measure: column used as an episode's value, "performance", "reward" or "length".
-      ranges: task -> (lowest, highest) value, normalised to 1 to 101; `common_ranges` if None, so
+      ranges: task -> (lowest, highest) value, normalised to 1 to 101; if None, `common_ranges`, so
         that lifetimes can be compared.
-      rows: metrics of users.
+      rows: custom metrics.
 
     Raises:
-      ValueError: an unknown measure, a task without a range, or a metric of a user that cannot be
+      ValueError: an unknown measure, a task without a range, or a custom metric that cannot be
         computed.
     """
     records = records.by_episode()
     ranges = common_ranges([records], measure) if ranges is None else ranges
-    found = record_metrics(records, measure, ranges=ranges, compiled=False)
-    results, own = found.results, own_numbers(rows, records, measure, found.tasks)
+    metrics = record_metrics(records, measure, ranges=ranges, compiled=False)
+    results, custom = metrics.results, custom_numbers(rows, records, measure, metrics.tasks)
     return Lifelong(
-        found.tasks,
-        {name: results.lifetime[name] for name in LIFETIME_METRICS} | own.lifetime,
-        {name: results.tasks[name] for name in TASK_METRICS} | own.tasks,
-        own.blocks,
+        metrics.tasks,
+        {name: results.lifetime[name] for name in LIFETIME_METRICS} | custom.lifetime,
+        {name: results.tasks[name] for name in TASK_METRICS} | custom.tasks,
+        custom.blocks,
     )
 
 
 def common_ranges(runs: Sequence[Records], measure: str) -> dict[str, tuple[float, float]]:
-    """One range of each task for all lifetimes of some runs of one syllabus.
+    """Range of each task over all lifetimes of several runs of one syllabus.
 
     Returns:
-      Task -> (0, 1) for what lies between these by its definition, else the lowest and the highest
-      value of the task's episodes in any lifetime of any run.
+      Task -> (0, 1) if the measure is one of `UNIT_MEASURES`, else the lowest and the highest value
+      of the task's episodes in any lifetime of any run.
 
     Raises:
       ValueError: an unknown measure.
@@ -115,7 +117,7 @@ def common_ranges(runs: Sequence[Records], measure: str) -> dict[str, tuple[floa
 
 
 def lifelong_of_results(results: RunResults) -> Lifelong:
-    """Take the runs of result files, those of l2metrics 3.1 or of `jaxsim l2metrics`, as lifetimes.
+    """Read runs of result files, of l2metrics 3.1 or `jaxsim l2metrics`, as lifetimes.
 
     Args:
       results: from `load_results`; a metric that no run has is left out.
@@ -138,7 +140,7 @@ def lifelong_of_results(results: RunResults) -> Lifelong:
 
 
 def _numbers(values: npt.NDArray[np.float64], sentences: Sequence[Any]) -> Numbers:
-    """Numbers with the codes of the reasons that a file gives in words."""
+    """Numbers with reason codes for the sentences of a file."""
     words = np.asarray(sentences, object).reshape(values.shape)
     codes = [_CODES.get(sentence, int(Reason.NO_VALUE_IN_FILE)) for sentence in words.ravel()]
     missing = np.array(codes, np.int32).reshape(values.shape)
@@ -146,17 +148,17 @@ def _numbers(values: npt.NDArray[np.float64], sentences: Sequence[Any]) -> Numbe
 
 
 def summarise_lifelong(
-    found: Lifelong, ranges: Ranges | None, seed: int, bounds: Mapping[str, Bounds] | None = None
+    metrics: Lifelong, ranges: Ranges | None, seed: int, bounds: Mapping[str, Bounds] | None = None
 ) -> LifelongSummary:
-    """Statistics and intervals over lifetimes.
+    """Summarise lifelong metrics over lifetimes, with intervals.
 
     Args:
-      found: of L lifetimes.
-      ranges: that it was computed with; None where each lifetime has its own.
+      metrics: of L lifetimes.
+      ranges: those that the metrics were computed with; None if each lifetime has its own.
       seed: of the bootstrap.
       bounds: as `summarise_all` takes them.
     """
     lifetime, tasks = (
-        summarise_all(o, seed, bounds=bounds) for o in (found.lifetime, found.by_task)
+        summarise_all(part, seed, bounds=bounds) for part in (metrics.lifetime, metrics.by_task)
     )
-    return LifelongSummary(found.tasks, lifetime, tasks, ranges)
+    return LifelongSummary(metrics.tasks, lifetime, tasks, ranges)

@@ -1,4 +1,4 @@
-"""Doing something again whenever a file changes."""
+"""Repetition of an action whenever a file changes."""
 
 import time
 from collections.abc import Callable
@@ -7,43 +7,43 @@ from pathlib import Path
 
 def repeat_on_change(
     act: Callable[[], object],
-    watched: Path,
+    path: Path,
     seconds: float,
     wait: Callable[[float], object] = time.sleep,
     rounds: int | None = None,
 ) -> None:
     """Act now, and again each time a file has changed, until interrupted.
 
-    A file that is missing or half written when it is looked at is looked at again later.
+    A file that is missing or half written is tried again at the next check.
 
     Args:
-      act: what is done; a ValueError or OSError of the first time is passed on, later ones are not.
-      watched: the file.
-      seconds: between two looks.
-      wait: sleeps for so many seconds; an argument for tests.
-      rounds: looks after the first; without end if None.
+      act: the action; its ValueError or OSError is raised the first time and ignored later.
+      path: the file.
+      seconds: time between two checks.
+      wait: function that sleeps for a number of seconds; tests replace it.
+      rounds: number of checks; None for no limit.
 
     Raises:
-      ValueError: ``seconds`` that are not positive.
+      ValueError: ``seconds`` is not positive.
     """
     if not seconds > 0:
         raise ValueError(f"live is {seconds}; it must be a number of seconds above 0")
-    seen = _state(watched)
+    previous = _state(path)
     act()
     while rounds is None or rounds > 0:
         wait(seconds)
-        now = _state(watched)
-        if now is not None and now != seen:
+        current = _state(path)
+        if current is not None and current != previous:
             try:
                 act()
-                seen = now
+                previous = current
             except (ValueError, OSError):
-                pass  # half written: the next look tries again
+                pass  # half written: the next check tries again
         rounds = None if rounds is None else rounds - 1
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """What tells one version of a file from the next; None if there is none."""
+    """Modification time and size of a file; None if it does not exist."""
     try:
         status = path.stat()
     except OSError:

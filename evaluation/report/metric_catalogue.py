@@ -13,14 +13,14 @@ FIELDS = (
 
 
 def kernel_of(row: Row) -> str:
-    """Where the function of a metric is."""
+    """Qualified name of the function of a metric."""
     if isinstance(row.kernel, str):
         return f"evaluation.metrics.{row.kernel}"
     return f"{row.kernel.__module__}:{row.kernel.__qualname__}"
 
 
 def bounds(row: Row) -> list[float | None]:
-    """Return the bounds of a metric, None for an end that it does not have."""
+    """Return the bounds of a metric; None for an infinite one."""
     return [float(bound) if math.isfinite(bound) else None for bound in row.bounds]
 
 
@@ -34,14 +34,14 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def details(row: Row) -> str:
-    """All fields of a metric, one a line."""
+    """All fields of a metric, one per line."""
     between = "{:g} to {:g}".format(*row.bounds) if row.bounds != Row.bounds else ""
     values = as_json([row])[0] | {"needs": ", ".join(row.needs), "bounds": between}
     return "\n".join(f"{name:11} {value}" for name, value in values.items() if value)
 
 
 def table(rows: Sequence[Row]) -> Any:
-    """One row a metric; needs rich."""
+    """A table with one row per metric; needs rich."""
     from rich import box
     from rich.table import Table
 

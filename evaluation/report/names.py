@@ -1,4 +1,4 @@
-"""What a block plays, in as few words as tell it from the others."""
+"""Short names for the variants that blocks play."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ _LEVEL, _DIFFICULTY = "novelty/level", "novelty/difficulty"
 
 
 def variant_names(schedule: Schedule) -> tuple[str, ...]:
-    """Name each variant of a schedule by what sets it apart.
+    """Name each variant of a schedule by its task and the parameters that differ.
 
-    The task is left out where all variants have the same one, as are parameters that all of them
-    share; a variant without any of its own is named by its task.
+    The task is left out if all variants have the same one. Parameters that all variants share are
+    left out. A variant without other parameters is named by its task.
 
     Returns:
       P different names, in the order of `schedule.variants`.
@@ -22,20 +22,20 @@ def variant_names(schedule: Schedule) -> tuple[str, ...]:
     shared = set.intersection(*(set(parameters) for _, parameters in variants))
     names = []
     for task, parameters in variants:
-        apart = {path: value for path, value in parameters if (path, value) not in shared}
-        words = _in_words(apart if len(variants) > 1 else dict(parameters))
+        different = {path: value for path, value in parameters if (path, value) not in shared}
+        words = _in_words(different if len(variants) > 1 else dict(parameters))
         names.append(" ".join(filter(None, [task if len(tasks) > 1 or not words else "", words])))
     return tuple(names)
 
 
 def block_names(schedule: Schedule) -> tuple[str, ...]:
-    """Name what each of the B blocks plays; see `variant_names`."""
+    """Name the variant of each of the B blocks; see `variant_names`."""
     names = variant_names(schedule)
     return tuple(names[index] for index in schedule.block_variants())
 
 
 def logged_names(schedule: Schedule) -> dict[str, str]:
-    """The names of variants by the task names that metrics of logs use, as cartpole3d_v3."""
+    """Task name in logs, such as cartpole3d_v3 -> name of the variant."""
     labels = (label.lower() for label in task_labels(schedule))
     return dict(zip(labels, variant_names(schedule), strict=True))
 

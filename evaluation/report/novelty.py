@@ -1,4 +1,4 @@
-"""What agents predicted of novelty in a run, scored per lifetime and over lifetimes."""
+"""Scores of the novelty predictions of a run, per lifetime and over lifetimes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ import numpy as np
 from evaluation.metrics import Summary, summarise_all
 from evaluation.metrics.novelty.lifetimes import (
     Predictions,
+    is_default,
     novelty_by_block,
     novelty_by_lifetime,
-    says_nothing,
 )
 from evaluation.metrics.numerics import Numbers
 from evaluation.records import Records
@@ -27,7 +27,7 @@ class NoveltySummary:
     Attributes:
       blocks: metric name -> summary with (B,) arrays.
       lifetime: metric name -> summary with () arrays.
-      novel: (B,) whether a block plays another world than the task's unchanged one.
+      novel: (B,) whether the world of a block differs from the task's default.
     """
 
     blocks: Mapping[str, Summary]
@@ -50,22 +50,22 @@ class NoveltySummary:
 
 
 def novel_variants(schedule: Schedule, levels: np.ndarray) -> np.ndarray:
-    """Which variants of a schedule play another world than the task's unchanged one.
+    """Which variants of a schedule differ from the task's default world.
 
     Args:
       schedule: what was played.
       levels: (P,) catalogue level of each variant, 0 for none.
 
     Returns:
-      (P,) bool: a level of the catalogue, or a parameter that is not at its default.
+      (P,) bool, true for a level of the catalogue or a parameter that is not at its default.
     """
     changed = [_changes(task, dict(parameters)) for task, parameters in schedule.variants]
     return np.asarray((np.asarray(levels) > 0) | np.array(changed, bool))
 
 
 def _changes(task: str, parameters: Mapping[str, Any]) -> bool:
-    own = {path: value for path, value in parameters.items() if not path.startswith("novelty/")}
-    if not own:
+    world = {path: value for path, value in parameters.items() if not path.startswith("novelty/")}
+    if not world:
         return False
     try:
         spec = registry.spec(task)
@@ -74,20 +74,20 @@ def _changes(task: str, parameters: Mapping[str, Any]) -> bool:
     table = spec.parameters
     return any(
         path not in table or table[path].default != value
-        for path, value in own.items()
+        for path, value in world.items()
         if path not in spec.limits
     )
 
 
 def predictions_of(records: Records) -> Predictions | None:
-    """What a run's agents predicted; None if they predict nothing or nothing is novel."""
+    """Novelty predictions of a run; None if there are none or no block is novel."""
     schedule, levels = records.schedule, np.asarray(records.novelty_levels, np.int32)
     novel = novel_variants(schedule, levels)
     if not novel.any():
         return None
     variants, blocks = schedule.block_variants(), schedule.episode_blocks()
     digits = np.where(novel & (levels == 0), -1, levels)
-    found = Predictions(
+    predictions = Predictions(
         level=records.columns["predicted_level"],
         probability=records.columns["predicted_probability"],
         threshold=records.columns["threshold"],
@@ -96,7 +96,7 @@ def predictions_of(records: Records) -> Predictions | None:
         block=blocks,
         changed=np.diff(variants, prepend=-1) != 0,
     )
-    return None if says_nothing(found) else found
+    return None if is_default(predictions) else predictions
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class NoveltyScores:
 
 
 def novelty_scores(records: Records) -> NoveltyScores | None:
-    """Score the predictions of every lifetime of a run; None where there are none to score."""
+    """Score the predictions of every lifetime of a run; None if there are none to score."""
     predictions = predictions_of(records)
     if predictions is None:
         return None
@@ -116,7 +116,7 @@ def novelty_scores(records: Records) -> NoveltyScores | None:
 
 
 def summarise_novelty(records: Records, seed: int = 0) -> NoveltySummary | None:
-    """Score predictions with 95 % intervals over lifetimes; None where there are none to score.
+    """Score predictions with 95 % intervals over lifetimes; None if there are none to score.
 
     Args:
       records: of L lifetimes.
@@ -127,7 +127,7 @@ def summarise_novelty(records: Records, seed: int = 0) -> NoveltySummary | None:
 
 
 def summarise_scores(records: Records, scores: NoveltyScores, seed: int = 0) -> NoveltySummary:
-    """`summarise_novelty` of scores that are there already."""
+    """Summarise scores over lifetimes, with 95 % intervals."""
     novel = novel_variants(records.schedule, records.novelty_levels)
     return NoveltySummary(
         summarise_all(scores.blocks, seed),

@@ -1,4 +1,4 @@
-"""Tables of episodes as l2metrics and this package save them, read for plotting."""
+"""Reader of the tables of episodes that l2metrics and this package save, for plots."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ class RunTable:
 
     Attributes:
       name: of the run.
-      data: one row an episode, as `plot_run` wants it.
-      regimes: one row a regime, if they were saved beside the episodes.
+      data: one row per episode, in the format of `plot_run`.
+      regimes: one row per regime; None if there is no file of them.
       measure: the performance column.
     """
 
@@ -54,13 +54,14 @@ def read_tables(path: Path, measure: str | None = None) -> Iterator[RunTable]:
 
     Args:
       path: of the table of episodes.
-      measure: its performance column; found if None, where there is only one that it can be.
+      measure: its performance column; if None, the only column that can be one.
 
     Yields:
       One run, or each run of a table with the column run_id.
 
     Raises:
-      ValueError: a file that cannot be read or is no such table, or no single performance column.
+      ValueError: a file cannot be read or is not such a table, or there is not exactly one
+        performance column.
     """
     data = _read_feather(path)
     measure = measure or _measure(path, data)
@@ -91,7 +92,7 @@ def _read_tsv(path: Path) -> pa.Table:
 
 
 def _measure(path: Path, data: pa.Table) -> str:
-    """The one column that can be a performance: that with a raw sibling, or the one numeric one."""
+    """The performance column: the one with a `_raw` column beside it, or the only numeric one."""
     names = data.column_names
     raw = [name for name in names if f"{name}_raw" in names]
     numeric = [
@@ -101,8 +102,8 @@ def _measure(path: Path, data: pa.Table) -> str:
         and not name.endswith(_PROCESSED)
         and (pa.types.is_floating(data[name].type) or pa.types.is_integer(data[name].type))
     ]
-    found = raw or numeric
-    if len(found) != 1:
-        listed = ", ".join(found) or "none"
+    candidates = raw or numeric
+    if len(candidates) != 1:
+        listed = ", ".join(candidates) or "none"
         raise ValueError(f"{path}: name the performance column with --measure; there is {listed}")
-    return found[0]
+    return candidates[0]

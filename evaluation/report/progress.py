@@ -18,21 +18,21 @@ from rich.table import Column
 from rich.text import Text
 
 LABEL = 40
-"""Most characters of a bar's label that are shown."""
+"""Maximum of characters of a bar's label."""
 
 
 class Move(Protocol):
-    """Moves a progress bar."""
+    """Function that moves a progress bar."""
 
     def __call__(self, done: int, total: int, label: str | None = None) -> None:
-        """Show what is done of how much, and another label if there is one."""
+        """Show `done` of `total`, with a new label unless it is None."""
 
 
 class EpisodeRate(ProgressColumn):
-    """Episodes per second since the first ones came back."""
+    """Column with the episodes per second since the first result."""
 
     def render(self, task: Task) -> Text:
-        """Show the rate, or that the program is still being compiled."""
+        """Show the rate, or "compiling" before the first result."""
         if task.finished_time:
             return Text(f"{task.completed / task.finished_time:,.0f}/s in all")
         if not task.completed or not task.speed:
@@ -47,10 +47,10 @@ def progress_bar(
     """Show a progress bar; yields the function that moves it.
 
     Args:
-      console: where.
-      label: what is at work.
-      total: of what is counted; None where only the moves tell.
-      what: is counted. Episodes are shown with their number in a second, else the time is.
+      console: where to show it.
+      label: text before the bar.
+      total: number of things to count; None if the first move sets it.
+      what: things that are counted. "episodes" are shown with their rate, others with the time.
     """
     whole = "" if total is None else "/{task.total:,.0f}"
     rate = EpisodeRate(table_column=Column(no_wrap=True))

@@ -1,4 +1,4 @@
-"""Metrics of today straight from records: thousands of lifetimes of one schedule in one call."""
+"""Metrics of l2metrics 3.1 from records: thousands of lifetimes of one schedule in one call."""
 
 import functools
 import os
@@ -19,8 +19,8 @@ from evaluation.metrics.l2m.structure import Structure, find_structure
 from evaluation.records import MEASURES, Records
 
 CHUNKS: Final = {"float64": 32, "float32": 64}
-"""Lifetimes that one call of the compiled program computes, by precision: for 1,920 episodes a
-lifetime these were among the fastest of 16, 32, 64 and 128; more do not fit a core's cache."""
+"""Lifetimes per call of the compiled program, by precision. For lifetimes of 1,920 episodes these
+were among the fastest of 16, 32, 64 and 128; more do not fit a core's cache."""
 
 _compiled = jax.jit(lifetime_metrics, static_argnames=("options",))
 
@@ -30,8 +30,8 @@ class RecordMetrics:
     """Metrics of L lifetimes of R blocks and K tasks.
 
     Attributes:
-      results: every number, (L, R), (L, K), (L, K, S) or (L,) NumPy arrays.
-      tasks: K names, those trained first.
+      results: every metric as (L, R), (L, K), (L, K, S) or (L,) NumPy arrays.
+      tasks: K names; trained tasks come first.
     """
 
     results: LifetimeMetrics
@@ -50,25 +50,25 @@ def record_metrics(
 ) -> RecordMetrics:
     """Compute every metric of every lifetime; each block is a regime.
 
-    Episodes that were cut off, or have no value, are left out as they are from logs.
+    As in logs, episodes that were cut off or have no value are left out.
 
     Args:
       records: of L lifetimes.
-      measure: column that is the performance, one of `evaluation.records.MEASURES`.
-      options: how; `MetricOptions` if None.
-      aware: whether variants of a task are tasks of their own.
+      measure: column used as performance, one of `evaluation.records.MEASURES`.
+      options: settings of the metrics; `MetricOptions()` if None.
+      aware: whether variants of a task are separate tasks.
       experts: task name -> smoothed training curves of single-task experts.
       precision: "float64" or "float32".
-      ranges: task name -> (lowest, highest), from which performance is normalised; None for each
-        lifetime's own, with which lifetimes cannot be compared.
-      compiled: whether JAX computes, which compiles for some seconds once and pays from thousands
-        of lifetimes on; else NumPy, whose results may differ in the last bits.
+      ranges: task name -> (lowest, highest), by which performance is normalised; if None, each
+        lifetime has its own, and lifetimes cannot be compared.
+      compiled: whether to use JAX, which compiles for some seconds and pays off from thousands of
+        lifetimes; else NumPy, whose results may differ in the last bits.
 
     Returns:
-      `RecordMetrics`. A lifetime gets the same bits alone and among others.
+      `RecordMetrics`. The results of a lifetime do not depend on the other lifetimes, bit by bit.
 
     Raises:
-      ValueError: not a measure, an unknown precision, or a task without a range.
+      ValueError: an unknown measure or precision, or a task without a range.
     """
     if measure not in MEASURES:
         raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
@@ -82,26 +82,26 @@ def record_metrics(
     kernel = _Kernel(padded, options, _range(tasks, ranges), precision, compiled)
     experiences = np.cumsum([0, *counts[:-1]])[None, :, None] + np.arange(room)
     shared = find_structure(**plan, counts=counts[None], num_tasks=len(tasks), room=room)
-    there = records.columns["complete"] & ~np.isnan(records.columns[measure])
-    whole = there.all(axis=1)
-    numbers, gaps = np.flatnonzero(whole), np.flatnonzero(~whole)
+    mask = records.columns["complete"] & ~np.isnan(records.columns[measure])
+    complete = mask.all(axis=1)
+    full, partial = np.flatnonzero(complete), np.flatnonzero(~complete)
     curves = functools.partial(_curves, records, measure)
-    parts = list(_computed(kernel, curves, numbers, experiences, shared))
-    if len(gaps):
+    parts = list(_computed(kernel, curves, full, experiences, shared))
+    if len(partial):
         inside = np.arange(room) < counts[:, None]
-        own = np.zeros((len(gaps), *inside.shape), bool)
-        own[:, inside] = there[gaps]
-        left = _compacted(curves(gaps), experiences, own)
-        parts.append(_with_gaps(kernel, *left, plan, len(tasks)))
+        present = np.zeros((len(partial), *inside.shape), bool)
+        present[:, inside] = mask[partial]
+        compacted = _compacted(curves(partial), experiences, present)
+        parts.append(_with_gaps(kernel, *compacted, plan, len(tasks)))
     joined = jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
-    if len(gaps):
-        order = np.argsort(np.concatenate([numbers, gaps]))
+    if len(partial):
+        order = np.argsort(np.concatenate([full, partial]))
         joined = jax.tree.map(lambda array: array[order], joined)
     return RecordMetrics(joined, tasks)
 
 
 class _Kernel(NamedTuple):
-    """How lifetimes are computed; what is not theirs."""
+    """Arguments of the metrics that all lifetimes share."""
 
     experts: Experts
     options: MetricOptions
@@ -110,15 +110,15 @@ class _Kernel(NamedTuple):
     compiled: bool
 
     def __call__(self, values: Any, experiences: Any, structure: Structure) -> LifetimeMetrics:
-        """All metrics of some lifetimes, by NumPy."""
-        return lifetime_metrics(*self._given(values, experiences, structure))
+        """Compute all metrics of some lifetimes with NumPy."""
+        return lifetime_metrics(*self._arguments(values, experiences, structure))
 
     def jit(self, values: Any, experiences: Any, structure: Structure) -> LifetimeMetrics:
-        """The same by JAX."""
+        """Compute all metrics of some lifetimes with JAX."""
         with jax.enable_x64(self.precision == "float64"):
-            return _compiled(*self._given(values, experiences, structure))
+            return _compiled(*self._arguments(values, experiences, structure))
 
-    def _given(self, *arrays: Any) -> Any:
+    def _arguments(self, *arrays: Any) -> Any:
         *narrow, experts, ranges = (
             _narrow(array, self.precision) for array in (*arrays, self.experts, self.ranges)
         )
@@ -126,7 +126,7 @@ class _Kernel(NamedTuple):
 
 
 def _range(tasks: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None) -> Range | None:
-    """(1, K) ends of the tasks' ranges."""
+    """(1, K) bounds of the tasks' ranges."""
     if ranges is None:
         return None
     missing = [task for task in tasks if task not in ranges]
@@ -139,13 +139,13 @@ def _range(tasks: Sequence[str], ranges: Mapping[str, tuple[float, float]] | Non
 def _curves(
     records: Records, measure: str, lifetimes: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """(N, B, T) a column of some lifetimes, block by block."""
+    """(N, B, T) values of a column for some lifetimes, by block."""
     column = {measure: records.columns[measure][lifetimes]}
     return Records(records.schedule, column, records.novelty_levels).by_block(measure)[0]
 
 
 def _plan(records: Records, aware: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What `find_structure` wants to know of the schedule, and the names of the tasks."""
+    """Arguments of `find_structure` from the schedule, and the names of the tasks."""
     blocks, variants = records.schedule.blocks, records.schedule.block_variants()
     labels = [label.lower() for label in task_labels(records.schedule)]
     names = [labels[v] if aware else labels[v].partition("_")[0] for v in variants]
@@ -163,27 +163,27 @@ def _computed(
     experiences: npt.NDArray[np.int64],
     structure: Structure,
 ) -> Iterator[LifetimeMetrics]:
-    """Metrics of lifetimes of one plan, some at a time, on all cores.
+    """Yield metrics of lifetimes of one plan, in chunks, on all cores.
 
-    Curves are arranged a chunk at a time, so that they stay in the cache of a core: all of them at
-    once cost as much time in fresh memory as the metrics do.
+    Curves are arranged chunk by chunk to stay in the cache of a core. Arranging all of them at once
+    takes as much time for fresh memory as the metrics do.
     """
     chunk = CHUNKS[kernel.precision]
     call = kernel.jit if kernel.compiled else kernel
 
     def compute(start: int) -> LifetimeMetrics:
-        some = lifetimes[start : start + chunk]
-        size = len(some)
-        filled = curves(np.pad(some, (0, chunk - size), mode="edge"))
-        results = call(filled, experiences, structure)
-        return jax.tree.map(functools.partial(_own, size=size), results)
+        numbers = lifetimes[start : start + chunk]
+        size = len(numbers)
+        padded = curves(np.pad(numbers, (0, chunk - size), mode="edge"))
+        results = call(padded, experiences, structure)
+        return jax.tree.map(functools.partial(_without_padding, size=size), results)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from pool.map(compute, range(0, len(lifetimes), chunk))
 
 
-def _own(array: jax.Array, size: int) -> npt.NDArray[Any]:
-    """The first `size` lifetimes; what all share is repeated."""
+def _without_padding(array: jax.Array, size: int) -> npt.NDArray[Any]:
+    """The first `size` lifetimes; an array of one lifetime is broadcast."""
     host = np.asarray(array)
     return host[:size] if len(host) > 1 else np.broadcast_to(host, (size, *host.shape[1:]))
 
@@ -195,13 +195,13 @@ def _narrow(tree: Any, precision: str) -> Any:
 def _compacted(
     values: npt.NDArray[np.float64],
     experiences: npt.NDArray[np.int64],
-    there: npt.NDArray[np.bool_],
+    present: npt.NDArray[np.bool_],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Values and experiences without the gaps between them, and (L, B) counts."""
-    order = np.argsort(~there, axis=-1, stable=True)
+    """Values and experiences with missing episodes moved to the end, and (L, B) counts."""
+    order = np.argsort(~present, axis=-1, stable=True)
     numbered = np.broadcast_to(experiences, values.shape)
-    moved = np.take_along_axis(values, order, axis=-1)
-    return moved, np.take_along_axis(numbered, order, axis=-1), there.sum(axis=-1)
+    compacted = np.take_along_axis(values, order, axis=-1)
+    return compacted, np.take_along_axis(numbered, order, axis=-1), present.sum(axis=-1)
 
 
 def _with_gaps(
@@ -212,9 +212,11 @@ def _with_gaps(
     plan: Mapping[str, Any],
     num_tasks: int,
 ) -> LifetimeMetrics:
-    """Metrics of lifetimes that have lost episodes, so that each has a plan of its own."""
-    own = {name: np.broadcast_to(array, counts.shape) for name, array in plan.items()}
-    structure = find_structure(**own, counts=counts, num_tasks=num_tasks, room=values.shape[-1])
+    """Metrics of lifetimes with missing episodes; each has its own counts."""
+    broadcast = {name: np.broadcast_to(array, counts.shape) for name, array in plan.items()}
+    structure = find_structure(
+        **broadcast, counts=counts, num_tasks=num_tasks, room=values.shape[-1]
+    )
     results = kernel(values, experiences, structure)
     size = len(values)
     return jax.tree.map(lambda a: np.broadcast_to(a, (size, *a.shape[1:])), results)

@@ -1,4 +1,4 @@
-"""Result files of many runs as arrays: those of l2metrics 3.1 and those of this package.
+"""Result files of l2metrics 3.1 and of this package, read as arrays over runs.
 
 Three kinds are read: `<name>_metrics.json` with one run, `ll_metrics.json` with a list of runs, and
 `report.json` of `jaxsim run`. A bare NaN or Infinity, which l2metrics writes, is accepted.
@@ -27,10 +27,10 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 PATTERNS: Final = ("report.json", "*_metrics.json")
-"""Files that are looked for below a directory; `ll_metrics.json` is among them."""
+"""Files to look for below a directory; `ll_metrics.json` matches the second pattern."""
 
 MAX_BYTES: Final = 2**28
-"""Larger files are no results."""
+"""Maximum size of a result file."""
 
 ABOUT: Final = (
     "complexity",
@@ -39,7 +39,7 @@ ABOUT: Final = (
     "normalization_data_range",
     "scenario_type",
 )
-"""What describes a run; null there is no missing number."""
+"""Fields that describe a run; null in them is not a missing number."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class RunResults:
     """Metrics of R runs; a number that a run does not have is NaN.
 
     Attributes:
-      runs: (R,) names, unique. A name that several files use has its folder in front.
-      sources: (R,) files they come from.
+      runs: (R,) unique names. A name that several files use is preceded by its folder.
+      sources: (R,) files of the runs.
       tasks: (K,) names of the tasks of all runs, in order of first appearance.
-      lifetime: metric -> (R,) value of the whole run; of a `report.json` the mean over lifetimes.
-      intervals: metric -> (R, 2) ends of its interval, where a file holds them.
+      lifetime: metric -> (R,) value of the whole run; for a `report.json` the mean over lifetimes.
+      intervals: metric -> (R, 2) ends of its interval, if the file has them.
       task: metric -> (R, K) value by task.
       values: metric -> (R, K, V) single values by task, for example recovery_times, padded.
       transfer: metric -> (R, K, K, V) single values from the first to the second task, padded.
-      blocks: metric -> (R, B) mean over lifetimes by block, of every `report.json`, padded.
-      about: (R,) what else the file says of the run: difficulty, scenario type, agent, seed.
-      reasons: (run, metric) -> why the run has no value, where the file says so.
-      task_reasons: (run, task, metric) -> why the task has no value, where the file says so.
+      blocks: metric -> (R, B) mean over lifetimes by block, from `report.json`, padded.
+      about: (R,) other fields of the file: difficulty, scenario type, agent, seed.
+      reasons: (run, metric) -> why the run has no value, if the file has a reason.
+      task_reasons: (run, task, metric) -> why the task has no value, if the file has a reason.
     """
 
     runs: tuple[str, ...]
@@ -75,7 +75,7 @@ class RunResults:
     task_reasons: Mapping[tuple[str, str, str], str]
 
     def to_table(self) -> pa.Table:
-        """Return the lifetime metrics as a table: one row a run, null for what is missing."""
+        """Return the lifetime metrics as a table: one row per run, null for a missing value."""
         columns: dict[str, Any] = {"run": list(self.runs)}
         columns |= {
             name: pa.array(values, mask=np.isnan(values)) for name, values in self.lifetime.items()
@@ -85,7 +85,7 @@ class RunResults:
 
 @dataclass
 class _Run:
-    """One run as its file tells it."""
+    """One run of a result file."""
 
     name: str
     source: Path
@@ -105,17 +105,17 @@ def load_results(paths: Paths) -> RunResults:
     """Read result files into arrays.
 
     Args:
-      paths: a file, a directory that is searched with all below it, or several of these.
+      paths: a file, a directory that is searched recursively, or several of these.
 
     Returns:
-      `RunResults` of all runs, file by file in the order given, sorted inside a directory.
+      `RunResults` of all runs, in the order of the paths; files of a directory are sorted.
 
     Raises:
-      ValueError: a path that is not there, a directory without results, or a file that is not a
+      ValueError: a path that does not exist, a directory without results, or a file that is not a
         result; the message begins with the path.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    files = list(dict.fromkeys(file for path in given for file in _files(Path(path))))
+    sources = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = list(dict.fromkeys(file for path in sources for file in _files(Path(path))))
     if not files:
         raise ValueError("no results to load: name a file or a directory")
     return _arrays([run for file in files for run in _read(file)])
@@ -124,10 +124,10 @@ def load_results(paths: Paths) -> RunResults:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted({file for pattern in PATTERNS for file in path.rglob(pattern)})
-    if not found:
+    files = sorted({file for pattern in PATTERNS for file in path.rglob(pattern)})
+    if not files:
         raise ValueError(f"{path}: no result file ({', '.join(PATTERNS)}) in it or below")
-    return found
+    return files
 
 
 def _read(path: Path) -> Iterator[_Run]:
@@ -171,7 +171,7 @@ def _of_l2metrics(values: Mapping[str, Any], path: Path, where: str) -> _Run:
 
 
 def _add_reasons(run: _Run, why: Mapping[str, Any]) -> None:
-    """What a file of this package says of nulls; one of l2metrics says nothing."""
+    """Add the reasons of nulls; only files of this package have them."""
     run.reasons = {name: text for name, text in why.items() if isinstance(text, str)}
     by_task = why.get("task_metrics")
     for task, reasons in by_task.items() if isinstance(by_task, dict) else ():
@@ -180,7 +180,7 @@ def _add_reasons(run: _Run, why: Mapping[str, Any]) -> None:
 
 
 def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None:
-    """File one entry of a task by what it looks like."""
+    """Add one entry of a task: a number, a list, or an object with a list per other task."""
     name = f"task_metrics.{task}.{key}"
     if _is_number(value):
         run.task[key, task] = _number(value, where, name)
@@ -193,10 +193,10 @@ def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None
 
 
 def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
-    """A `report.json`: entries with mean, ends of the interval, and statistics."""
+    """The run of a `report.json`, whose entries have mean, interval and statistics."""
     run = _Run(path.resolve().parent.name, path)
-    apart = ("metrics", "blocks", "lifelong", "novelty", "capabilities", "own_metrics")
-    run.about = {key: value for key, value in values.items() if key not in apart}
+    groups = ("metrics", "blocks", "lifelong", "novelty", "capabilities", "own_metrics")
+    run.about = {key: value for key, value in values.items() if key not in groups}
     _add_means(run, values["metrics"], where, "metrics")
     lifelong = _object(values.get("lifelong", {}), where, "lifelong")  # older files have none
     _add_means(run, lifelong.get("metrics", {}), where, "lifelong.metrics")
@@ -216,7 +216,7 @@ def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
 
 
 def _add_blocks(run: _Run, blocks: Any, where: str, name: str) -> None:
-    """Means of every block."""
+    """Add the means of every block."""
     if not isinstance(blocks, list):
         raise ValueError(f"{where}: {name} must be a list")
     for number, block in enumerate(blocks):
@@ -230,7 +230,7 @@ def _add_blocks(run: _Run, blocks: Any, where: str, name: str) -> None:
 
 
 def _add_means(run: _Run, metrics: Any, where: str, at: str) -> None:
-    """Means and intervals of whole lifetimes."""
+    """Add means and intervals of whole lifetimes."""
     for name, entry in _object(metrics, where, at).items():
         entry = _object(entry, where, f"{at}.{name}")
         run.lifetime[name] = _number(entry.get("mean"), where, f"{at}.{name}.mean")
@@ -243,7 +243,7 @@ def _add_means(run: _Run, metrics: Any, where: str, at: str) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it stands where a number does: null says that there is none."""
+    """Whether a JSON value is a number or null, a missing number."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
@@ -263,7 +263,7 @@ def _object(value: Any, where: str, name: str) -> Mapping[str, Any]:
 
 
 def _flat(values: Sequence[Any], where: str, name: str) -> Iterator[float]:
-    """Numbers of a list, and of lists in it, one after the other."""
+    """Numbers of a list and of the lists in it, in order."""
     for value in values:
         inner = value if isinstance(value, list) else [value]
         yield from (_number(number, where, name) for number in inner)
@@ -304,15 +304,15 @@ def _arrays(runs: Sequence[_Run]) -> RunResults:
             for metric, reason in run.reasons.items()
         },
         task_reasons={
-            (name, *place_of): reason
+            (name, *key): reason
             for name, run in zip(names, runs, strict=True)
-            for place_of, reason in run.task_reasons.items()
+            for key, reason in run.task_reasons.items()
         },
     )
 
 
 def _each(runs: Sequence[_Run], name: str) -> Iterator[tuple[int, Any, Any]]:
-    """(run number, key, value) of one field of all runs."""
+    """Yield (run number, key, value) of one field of all runs."""
     for number, run in enumerate(runs):
         for key, value in getattr(run, name).items():
             yield number, key, value
@@ -323,7 +323,7 @@ Entries: TypeAlias = Iterable[tuple[int, str, tuple[int, ...], Any]]
 
 
 def _filled(shape: tuple[int, ...], entries: Entries) -> dict[str, Floats]:
-    """One array a metric, NaN where no entry is."""
+    """One array per metric, NaN without an entry."""
     arrays: dict[str, Floats] = {}
     for run, metric, at, value in entries:
         arrays.setdefault(metric, np.full(shape, np.nan))[(run, *at)] = value
@@ -331,12 +331,12 @@ def _filled(shape: tuple[int, ...], entries: Entries) -> dict[str, Floats]:
 
 
 def _padded(shape: tuple[int, ...], entries: Entries) -> dict[str, Floats]:
-    """One array a metric with the lists along its last axis, as long as the longest."""
+    """One array per metric; lists along the last axis are padded to the longest."""
     listed = list(entries)
     longest: dict[str, int] = {}
     for _, metric, _, values in listed:
         longest[metric] = max(longest.get(metric, 0), len(values))
-    arrays = {metric: np.full((*shape, most), np.nan) for metric, most in longest.items()}
+    arrays = {metric: np.full((*shape, size), np.nan) for metric, size in longest.items()}
     for run, metric, at, values in listed:
         arrays[metric][(run, *at)][: len(values)] = values
     return arrays
@@ -348,18 +348,18 @@ def _tasks_of(run: _Run) -> Iterator[str]:
 
 
 def _unique_names(runs: Sequence[_Run]) -> tuple[str, ...]:
-    """Names of the runs, with folder or position where a name is not enough."""
+    """Names of the runs, with folder or position where a name is not unique."""
     count = Counter(run.name for run in runs)
     folders = [str(run.source.resolve().parent) for run in runs]
-    above = os.path.commonpath(folders)
+    root = os.path.commonpath(folders)
     names = []
     for run, folder in zip(runs, folders, strict=True):
-        inside = Path(os.path.relpath(folder, above)).as_posix()
-        alone = count[run.name] == 1 or inside == "."
-        names.append(run.name if alone else f"{inside}/{run.name}")
-    again, seen = Counter(names), Counter[str]()
+        relative = Path(os.path.relpath(folder, root)).as_posix()
+        unique = count[run.name] == 1 or relative == "."
+        names.append(run.name if unique else f"{relative}/{run.name}")
+    totals, positions = Counter(names), Counter[str]()
     for number, name in enumerate(names):
-        seen[name] += 1
-        if again[name] > 1:
-            names[number] = f"{name}#{seen[name]}"
+        positions[name] += 1
+        if totals[name] > 1:
+            names[number] = f"{name}#{positions[name]}"
     return tuple(names)

@@ -1,4 +1,4 @@
-"""The numbers of a report: every metric per block and per syllabus, with its interval."""
+"""Numbers of a report: every metric per block and per syllabus, with its interval."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,15 +31,14 @@ class Report:
     """Summaries over the lifetimes of one run.
 
     Attributes:
-      records: what they were computed from.
+      records: of the run.
       measure: the records' column used as an episode's value.
       window: smoothing window, episodes.
       blocks: metric name -> summary with (B,) arrays; "mean" is the plain mean of a block.
       syllabus: metric name -> summary with () arrays: the mean over the blocks of a lifetime.
       lifelong: the metrics of l2metrics 3.1, without its defects.
-      novelty: scores of the agents' novelty predictions; None where they predict nothing or the
-        schedule has nothing to detect.
-      rows: metrics of users that are among these.
+      novelty: scores of novelty predictions; None if there are none or no block is novel.
+      rows: custom metrics that are among these.
       capabilities: scores for the core capabilities of the 2019 document.
     """
 
@@ -80,27 +79,27 @@ class Report:
             "lifelong": lifelong_json(self.lifelong),
             **({} if self.novelty is None else {"novelty": self.novelty.to_json()}),
             "capabilities": {name: of.to_json() for name, of in self.capabilities.items()},
-            **({"own_metrics": own_metrics_json(self.rows)} if self.rows else {}),
+            **({"own_metrics": custom_metrics_json(self.rows)} if self.rows else {}),
         }
 
 
-def own_metrics_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """What the metrics of users are, by name."""
-    kept = ("scope", "direction", "unit", "text", "source", "capability")
-    return {row.name: {name: getattr(row, name) for name in kept} for row in rows}
+def custom_metrics_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return descriptions of custom metrics as plain JSON values, by name."""
+    fields = ("scope", "direction", "unit", "text", "source", "capability")
+    return {row.name: {name: getattr(row, name) for name in fields} for row in rows}
 
 
-def lifelong_json(found: LifelongSummary) -> dict[str, Any]:
-    """Return the metrics of today as plain JSON values, task by task."""
-    ranges = found.ranges
+def lifelong_json(lifelong: LifelongSummary) -> dict[str, Any]:
+    """Return the lifelong-learning metrics as plain JSON values, over lifetimes and by task."""
+    ranges = lifelong.ranges
     return {
         "normalization_data_range": None
         if ranges is None
         else {task: {"min": low, "max": high} for task, (low, high) in ranges.items()},
-        "metrics": {name: entry_of(summary, ()) for name, summary in found.lifetime.items()},
+        "metrics": {name: entry_of(summary, ()) for name, summary in lifelong.lifetime.items()},
         "tasks": {
-            task: {name: entry_of(summary, index) for name, summary in found.by_task.items()}
-            for index, task in enumerate(found.tasks)
+            task: {name: entry_of(summary, index) for name, summary in lifelong.by_task.items()}
+            for index, task in enumerate(lifelong.tasks)
         },
     }
 
@@ -119,23 +118,22 @@ def summarise_records(
       measure: column used as an episode's value, "performance", "reward" or "length".
       window: odd smoothing window, episodes.
       seed: of the bootstrap.
-      rows: metrics of users, beside those of this package.
+      rows: custom metrics, computed as well.
 
     Raises:
-      ValueError: an unknown measure, a window that is even or not positive, or a metric of a user
+      ValueError: an unknown measure, a window that is even or not positive, or a custom metric
         that cannot be computed.
     """
     records = records.by_episode()
     ranges = common_ranges([records], measure)
     lifelong = lifelong_metrics(records, measure, ranges, rows)
-    metrics = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)
+    metrics = lifetime_metrics(records, measure, window) | dict(lifelong.custom_blocks)
     scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
     bounds = bounds_of(rows, measure in UNIT_MEASURES)
-    blocks, syllabus = (summarise_all(of, seed, bounds=bounds) for of in (metrics, scores))
-    said = novelty_scores(records)
-    novelty = None if said is None else summarise_scores(records, said, seed)
-    whole = {**scores, **lifelong.lifetime, **({} if said is None else said.lifetime)}
+    blocks, syllabus = (summarise_all(m, seed, bounds=bounds) for m in (metrics, scores))
+    detection = novelty_scores(records)
+    novelty = None if detection is None else summarise_scores(records, detection, seed)
+    whole = {**scores, **lifelong.lifetime, **({} if detection is None else detection.lifetime)}
     capabilities = capability_scores([whole], rows, seed)
-    today = summarise_lifelong(lifelong, ranges, seed, bounds)
-    numbers = blocks, syllabus, today, novelty
+    numbers = blocks, syllabus, summarise_lifelong(lifelong, ranges, seed, bounds), novelty
     return Report(records, measure, window, *numbers, tuple(rows), capabilities)

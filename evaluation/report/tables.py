@@ -1,4 +1,4 @@
-"""Cells and headings of the tables in a terminal, and a line for the rows they leave out."""
+"""Cells and headings of tables in a terminal, and the line about rows that are left out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,13 +15,13 @@ TASK_WIDTH: Final = 28
 """Widest column of tasks with their parameters, characters."""
 
 UNDEFINED: Final = (Reason.NOT_A_TEST_BLOCK, Reason.NOT_A_TRAINING_BLOCK)
-"""Reasons why a metric says nothing about a block, though nothing is missing."""
+"""Reasons of metrics that are not defined for a block; its cell stays empty."""
 
 Place = int | tuple[()]
-"""Which number of a summary: that of a block or of a task, or its only one."""
+"""Index of a number in a summary: of a block or task, or () for its only one."""
 
 Line: TypeAlias = tuple[str, Any, Place]
-"""Label of a row, the summary or comparison that it shows, None for a heading, and the place."""
+"""Label of a row; summary or comparison, None for a heading; index of the number."""
 
 
 def simple_table(title: str | None, labels: Iterable[str], numbers: Iterable[str]) -> "Table":
@@ -43,7 +43,7 @@ def with_tasks(
     tasks: Sequence[str],
     has_value: Callable[[Any, Place], Any],
 ) -> Iterator[Line]:
-    """Each metric that has a value: over the lifetime, or else a heading, then for each task."""
+    """Yield the lines of each metric with a value: lifetime, or a heading, then tasks."""
     for name in dict.fromkeys([*lifetime, *by_task]):
         whole = lifetime.get(name)
         valued = whole is not None and has_value(whole, ())
@@ -56,19 +56,19 @@ def with_tasks(
 
 
 def digits(value: Any) -> str:
-    """A number as it stands in a table; a dash for one that is missing."""
+    """Text of a number in a table; a dash if it is missing."""
     if not np.isfinite(value):
         return "–"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def interval_text(low: Any, high: Any) -> str:
-    """An interval; a dash for one that is missing."""
+    """Text of an interval; a dash if it is missing."""
     return f"{digits(low)} to {digits(high)}" if np.isfinite(low) else "–"
 
 
 def interval(summary: Summary, index: Place) -> str:
-    """The interval of a mean."""
+    """Text of the interval of a mean."""
     return interval_text(summary.low[index], summary.high[index])
 
 
@@ -79,27 +79,27 @@ def estimate_cell(estimate: Numbers, index: Place) -> str:
 
 
 def with_value(summary: Summary, index: Place) -> str:
-    """How many lifetimes have a value."""
+    """Text with the number of lifetimes that have a value."""
     return f"{int(summary.count[index])} of {summary.lifetimes}"
 
 
 def missing(summaries: Iterable[Summary], index: Place) -> str:
-    """Why none of some metrics has a value at one place, in words; empty if one has."""
+    """Why no summary has a value at an index, in words; empty if one has."""
     summaries = list(summaries)
     if any(summary.count[index] for summary in summaries):
         return ""
     reasons = [int(summary.missing[index]) for summary in summaries]
-    told = [reason for reason in reasons if reason not in UNDEFINED] or reasons
-    return "; ".join(dict.fromkeys(map(sentence_of, told)))
+    relevant = [reason for reason in reasons if reason not in UNDEFINED] or reasons
+    return "; ".join(dict.fromkeys(map(sentence_of, relevant)))
 
 
 def left_out(reasons: Mapping[str, str]) -> str:
-    """One line about what a table leaves out.
+    """One line about the rows that a table leaves out.
 
     Args:
-      reasons: why, by the name of each row, as "block 3"; not empty.
+      reasons: name of a row, such as "block 3" -> reason; not empty.
     """
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
-    return "no value: " + "; ".join(f"{', '.join(of)} ({why})" for why, of in names.items())
+    return "no value: " + "; ".join(f"{', '.join(rows)} ({why})" for why, rows in names.items())

@@ -6,7 +6,7 @@ import sys
 from typing import Any, Final
 
 FILE_WIDTH: Final = 100
-"""Characters of a line where standard output is no terminal."""
+"""Characters of a line if standard output is not a terminal."""
 
 
 def console() -> Any:
@@ -26,10 +26,10 @@ def console() -> Any:
 
 
 def unless_quiet(arguments: Any) -> Any:
-    """Return the console of a command with ``--quiet`` and ``--json``; None if it is quiet.
+    """Return the console of a command with ``--quiet`` and ``--json``; None with ``--quiet``.
 
     Raises:
-      ValueError: it would neither show nor write anything, or rich is not installed.
+      ValueError: ``--quiet`` without ``--json``, or rich is not installed.
     """
     if arguments.quiet and not arguments.json:
         raise ValueError("--quiet shows nothing: pass --json with it")
@@ -37,7 +37,7 @@ def unless_quiet(arguments: Any) -> Any:
 
 
 def progress_bar(console: Any, *about: Any, **more: Any) -> contextlib.AbstractContextManager[Any]:
-    """`evaluation.report.progress.progress_bar`, or a context of None without a console."""
+    """Open `evaluation.report.progress.progress_bar`; a context of None without a console."""
     if console is None:
         return contextlib.nullcontext()
     from evaluation.report.progress import progress_bar

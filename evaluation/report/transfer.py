@@ -14,15 +14,15 @@ from evaluation.report.entries import number
 
 @dataclass(frozen=True)
 class Transfer:
-    """Area between the curve of a task learned after another one and that of it learned first.
+    """Area between two learning curves of a task: learned after another task, and learned first.
 
     Attributes:
-      earlier: what was learned before.
-      task: what is learned.
-      area: mean over lifetimes, in the unit of performance; above 0 the earlier task helped.
+      earlier: the task learned before.
+      task: the task whose curves are compared.
+      area: mean over lifetimes, in the unit of performance; above 0 if the earlier task helped.
       low: lower end of its 95 % interval.
       high: upper end.
-      lifetimes: number of them.
+      lifetimes: number of lifetimes.
     """
 
     earlier: str
@@ -41,15 +41,16 @@ class Transfer:
 def between_tasks(
     runs: Sequence[Records], measure: str = "performance", seed: int = 0
 ) -> list[Transfer]:
-    """Compare how tasks are learned first and after another one.
+    """Compare learning curves of tasks that are learned first and after another task.
 
     Args:
-      runs: of several syllabi.
+      runs: records of several syllabi.
       measure: column used as an episode's value.
       seed: of the bootstrap.
 
     Returns:
-      Each pair of neighbouring trained tasks whose second one begins the training of another run.
+      One `Transfer` for each pair of consecutive trained tasks whose second task is the first one
+      of another run.
     """
     first: dict[str, list[np.ndarray]] = {}
     after: dict[tuple[str, str], list[np.ndarray]] = {}
@@ -66,11 +67,11 @@ def between_tasks(
             elif before != task:
                 after.setdefault((before, task), []).extend(curves)
             before = task
-    known = {pair: curves for pair, curves in after.items() if pair[1] in first}
-    found = []
-    for (earlier, task), areas in abc_transfer_matrix(first, known, divisions=1).items():
+    pairs = {pair: curves for pair, curves in after.items() if pair[1] in first}
+    transfers = []
+    for (earlier, task), areas in abc_transfer_matrix(first, pairs, divisions=1).items():
         whole = areas[:, 0]
         interval = bootstrap_interval(whole, seed)
         ends = float(interval.low), float(interval.high)
-        found.append(Transfer(earlier, task, float(np.nanmean(whole)), *ends, len(whole)))
-    return found
+        transfers.append(Transfer(earlier, task, float(np.nanmean(whole)), *ends, len(whole)))
+    return transfers

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.files import write_json, write_whole
 from evaluation.metrics import Numbers, Reason, registry
-from evaluation.metrics.novelty import Row, measures, own_of_trials, rows, window_of
+from evaluation.metrics.novelty import Row, custom_of_trials, measures, rows, window_of
 from evaluation.metrics.novelty.cells import LEVEL, RESAMPLES
 from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.table import METRICS
@@ -190,7 +190,7 @@ def analyse(
     window = window_of(longest) if window is None else window
     if not 0 <= window <= longest:
         raise ValueError(f"window is {window}; it must be from 0 to {longest}, a trial's episodes")
-    numbers = own_of_trials(custom, data.trials)
+    numbers = custom_of_trials(custom, data.trials)
     table = rows(
         data.trials,
         data.labels,
@@ -199,7 +199,7 @@ def analyse(
         seed=seed,
         resamples=resamples,
         wsu=wsu,
-        own=numbers,
+        custom=numbers,
     )
     metadata: dict[str, Any] = {"agent": _about(agent)}
     metadata["baseline"] = None if baseline is None else _about(baseline)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.files import write_whole
-from evaluation.metrics.novelty import Labels, Said, Trials, no_words
+from evaluation.metrics.novelty import Answers, Labels, Trials, no_words
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.records import COLUMNS as RECORD_COLUMNS
 from evaluation.records import NOT_OURS, Records
@@ -376,7 +376,7 @@ class TrialData:
 
     trials: Trials
     labels: Labels
-    predictions: Said
+    predictions: Answers
 
 
 def trial_data(agent: Results, baseline: Results | None) -> TrialData:
@@ -510,7 +510,7 @@ def _predictions(
     groups: list[tuple[Key, npt.NDArray[np.int64]]],
     digits: npt.NDArray[np.int64],
     entries: Mapping[int, Entry],
-) -> Said:
+) -> Answers:
     valid = np.isfinite(rows["performance"])
     last = np.array([_last(places[valid[places]], places) for _, places in groups])
     words, truth = no_words(len(groups)), no_words(len(groups))
@@ -523,4 +523,4 @@ def _predictions(
             truth[line, slot] = -1 if right is None else 1
             # An agent that names any word is wrong in the slots that it leaves open.
             words[line, slot] = int(word == right) if any(named) else -1
-    return Said(rows[PROBABILITIES][last], digits, words, truth)
+    return Answers(rows[PROBABILITIES][last], digits, words, truth)

@@ -184,10 +184,10 @@ def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress"
 
 
 def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds: float) -> None:
-    from evaluation.report.console import print_novelty, print_own
+    from evaluation.report.console import print_custom, print_novelty
+    from evaluation.report.custom_metrics import summarise_custom
     from evaluation.report.names import block_names
     from evaluation.report.novelty import summarise_novelty
-    from evaluation.report.own import summarise_own
 
     steps = int(records.columns["length"].sum())
     interval = f" [{curve.low[-1]:.3f}, {curve.high[-1]:.3f}]" if curve.lifetimes > 1 else ""
@@ -196,7 +196,7 @@ def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds
         f"{curve.episodes[-1]:,} episodes"
     )
     if job.rows:
-        print_own(console, summarise_own(job.rows, records, job.seed))
+        print_custom(console, summarise_custom(job.rows, records, job.seed))
     novelty = summarise_novelty(records, job.seed)
     if novelty is not None:
         print_novelty(console, novelty, block_names(records.schedule))

@@ -16,9 +16,9 @@ from evaluation.metrics.registry import Row
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
 from evaluation.report import html
-from evaluation.report.custom import check_asked
+from evaluation.report.custom import check_needs
+from evaluation.report.custom_metrics import summarise_custom
 from evaluation.report.novelty import summarise_novelty
-from evaluation.report.own import summarise_own
 from evaluation.schedule import Schedule
 from evaluation.train.course import Course
 from evaluation.train.curve import MEASURE, Curve, plot
@@ -98,7 +98,7 @@ class Job(Playing):
             raise ValueError(
                 f"minutes is {self.minutes:g}; it must be above 0 and at most {MOST_MINUTES:g}"
             )
-        check_asked(self.rows)
+        check_needs(self.rows)
         self.course.check(self.most_episodes)
         player = self.check_playing(self.schedule)
         lifetimes = () if self.logging is None else self.logging.lifetimes
@@ -191,7 +191,7 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
         if novelty is not None:
             values["novelty"] = novelty.to_json()
         if job.rows:
-            values["metrics"] = summarise_own(job.rows, records, job.seed).to_json()
+            values["metrics"] = summarise_custom(job.rows, records, job.seed).to_json()
         title = f"{records.schedule.name}, learned by {job.agent}"
         ends = html.lifetimes(records, MEASURE, job.out.name)
         page = html.of_report(title, values, job.command, more=[ends])

@@ -42,15 +42,15 @@ def test_a_score_is_the_mean_over_lifetimes_and_then_over_syllabi():
         {"saturation_value": numbers([1.0, 3.0]), "mean": numbers([0.0, 2.0])},
         {"saturation_value": numbers([5.0, 5.0, np.nan]), "time_to_saturation": numbers([9.0] * 3)},
     ]
-    found = capability_scores(runs)
-    (name,) = found
+    capabilities = capability_scores(runs)
+    (name,) = capabilities
     assert name == "continual_learning"
-    metrics = found[name].metrics
+    metrics = capabilities[name].metrics
     assert metrics["saturation_value"].value == (2 + 5) / 2
     assert metrics["saturation_value"].syllabi == 2 and metrics["mean"].syllabi == 1
     # Episodes are no performance, and fewer of them are better.
-    assert list(found[name].averages) == ["performance"]
-    score = found[name].averages["performance"]
+    assert list(capabilities[name].averages) == ["performance"]
+    score = capabilities[name].averages["performance"]
     assert score.metrics == ("saturation_value", "mean")
     assert score.value == ((1 + 3 + 0 + 2) / 4 + 5) / 2
     assert score.low <= score.value <= score.high
@@ -58,8 +58,8 @@ def test_a_score_is_the_mean_over_lifetimes_and_then_over_syllabi():
 
 def test_the_interval_of_a_score_is_that_of_its_lifetimes():
     values = np.random.default_rng(2).normal(size=(2, 400))
-    found = capability_scores([{"mean": numbers(v)} for v in values])["continual_learning"]
-    score = found.metrics["mean"]
+    capability = capability_scores([{"mean": numbers(v)} for v in values])["continual_learning"]
+    score = capability.metrics["mean"]
     half = 1.96 * np.sqrt(values.var(axis=1).sum() / 400) / 2
     assert score.high - score.low == pytest.approx(2 * half, rel=0.1)
 
@@ -91,15 +91,15 @@ def test_transfer_between_syllabi_is_an_area_between_curves():
         blocks = [
             Block(i, i + 1, "train", "Toy", (("target", t),), 4, True) for i, t in enumerate(tasks)
         ]
-        own = replace(made_up(3), schedule=Schedule("s", tuple(blocks)))
-        columns = {n: c[:, : 4 * len(tasks)] for n, c in own.columns.items()}
-        return replace(own, columns=columns, novelty_levels=np.zeros(len(tasks), np.int32))
+        records = replace(made_up(3), schedule=Schedule("s", tuple(blocks)))
+        columns = {n: c[:, : 4 * len(tasks)] for n, c in records.columns.items()}
+        return replace(records, columns=columns, novelty_levels=np.zeros(len(tasks), np.int32))
 
     one, both = run(2), run(1, 2)
     one.columns["performance"][:] = 0.5
     both.columns["performance"][:, 4:] = 0.75
-    (found,) = between_tasks([one, both])
-    assert found.area == pytest.approx(0.25 * 3 / 4) and found.lifetimes == 3
+    (transfer,) = between_tasks([one, both])
+    assert transfer.area == pytest.approx(0.25 * 3 / 4) and transfer.lifetimes == 3
     assert between_tasks([both]) == []
 
 
@@ -108,8 +108,8 @@ def test_options_of_the_command_reach_its_numbers(tmp_path):
     # What one trains first, the other trains second.
     blocks = [replace(runs[1].schedule.blocks[3], index=0), runs[1].schedule.blocks[0]]
     counts = np.cumsum([0, *(block.count for block in runs[0].schedule.blocks)])
-    taken = np.r_[counts[3] : counts[4], counts[0] : counts[1]]
-    columns = {name: column[:, taken] for name, column in runs[1].columns.items()}
+    order = np.r_[counts[3] : counts[4], counts[0] : counts[1]]
+    columns = {name: column[:, order] for name, column in runs[1].columns.items()}
     schedule = Schedule("turned", (blocks[0], replace(blocks[1], index=1, phase=3)))
     runs[1] = replace(runs[1], schedule=schedule, columns=columns)
     paths = [tmp_path / f"{number}.parquet" for number in range(2)]

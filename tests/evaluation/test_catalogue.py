@@ -58,8 +58,8 @@ def test_every_family_is_listed_and_can_be_looked_at(capsys):
 
 def test_samples_are_lines_of_json(capsys):
     lines = said(capsys, "novelties", "gravity+wind", "--sample", "3", "--seed", "5").splitlines()
-    drawn = [Novelty.from_json(json.loads(line)) for line in lines]
-    assert drawn == list(sample(jax.random.key(5), ["gravity+wind"], 3))
+    samples = [Novelty.from_json(json.loads(line)) for line in lines]
+    assert samples == list(sample(jax.random.key(5), ["gravity+wind"], 3))
     reseeded = said(capsys, "novelties", "gravity+wind", "--sample", "3").splitlines()
     assert not set(reseeded) & set(lines)
 

@@ -73,9 +73,9 @@ def test_corrected_p_values_stand_beside_the_plain_ones(comparison):
     larger = 0
     for block in strict(comparison.to_json())["blocks"]:
         for name, entry in block["metrics"].items():
-            improvement, found = entry["improvement"], comparison.blocks[name]
+            improvement, metric = entry["improvement"], comparison.blocks[name]
             if improvement["p_value"] is not None:
-                assert improvement["p_value_corrected"] == found.corrected[block["block"]]
+                assert improvement["p_value_corrected"] == metric.corrected[block["block"]]
                 larger += improvement["p_value_corrected"] > improvement["p_value"]
     assert larger
 
@@ -96,10 +96,10 @@ def test_less_is_better_of_times():
     slow, fast = (run(12, schedule=SCHEDULE) for _ in range(2))
     fast.columns["performance"][:, :15] = 1.0  # saturated in its first window
     slow.columns["performance"][:, :15] = np.linspace(0, 1, 15)
-    found = compare_records(fast, slow, ["time_to_saturation"]).blocks["time_to_saturation"]
-    assert found.better == "lower"
-    assert found.first.mean[0] < found.second.mean[0]
-    assert found.improvement.probability[0] == 1.0
+    metric = compare_records(fast, slow, ["time_to_saturation"]).blocks["time_to_saturation"]
+    assert metric.better == "lower"
+    assert metric.first.mean[0] < metric.second.mean[0]
+    assert metric.improvement.probability[0] == 1.0
 
 
 def test_every_missing_number_has_a_reason(comparison):
@@ -151,12 +151,12 @@ def test_lifelong_metrics_are_compared_too(pair, comparison):
         for one in pair
     )
     expected = probability_of_improvement(ours.values, theirs.values)
-    found = strict(comparison.to_json())["lifelong"]
-    entry = found["metrics"]["avg_train_perf"]
+    lifelong = strict(comparison.to_json())["lifelong"]
+    entry = lifelong["metrics"]["avg_train_perf"]
     assert entry["better"] == "higher"
     assert entry["improvement"]["probability"] == pytest.approx(float(expected.probability))
     assert entry["improvement"]["low"] == pytest.approx(float(expected.low))
-    assert set(found["tasks"]) == {"toy_default", "toy_v1"}
+    assert set(lifelong["tasks"]) == {"toy_default", "toy_v1"}
     alone = compare_records(*pair, ["avg_train_perf"])
     assert not alone.blocks and list(alone.lifelong.lifetime) == ["avg_train_perf"]
 
@@ -205,12 +205,12 @@ def test_pairs_are_the_lifetimes_that_both_have():
     late = replace(run(8), first_lifetime=3)
     for name, column in run(12).columns.items():
         late.columns[name][:] = column[3:11]
-    found = compare_records(run(12), late, ["mean"], paired=True)
-    assert found.first.num_lifetimes == found.second.num_lifetimes == 8
-    assert found.first.first_lifetime == 3
+    comparison = compare_records(run(12), late, ["mean"], paired=True)
+    assert comparison.first.num_lifetimes == comparison.second.num_lifetimes == 8
+    assert comparison.first.first_lifetime == 3
     # The same lifetimes: every pair is a tie.
-    assert found.syllabus["mean"].improvement.probability[()] == 0.5
-    assert found.syllabus["mean"].improvement.low[()] == 0.5
+    assert comparison.syllabus["mean"].improvement.probability[()] == 0.5
+    assert comparison.syllabus["mean"].improvement.low[()] == 0.5
 
 
 def test_pairs_of_other_seeds_are_refused():
@@ -271,30 +271,30 @@ def test_results_of_logs_are_compared(tmp_path, monkeypatch, capfd):
     assert cli.main(["compare", "a", "b", "--json", "c.json"]) == 0
     captured = capfd.readouterr()
     assert captured.err == "" and "avg_train_perf" in captured.out
-    found = strict(json.loads(Path("c.json").read_text()))
-    for entry in (found["metrics"]["avg_train_perf"], found["tasks"]["a_1"]["avg_train_perf"]):
+    values = strict(json.loads(Path("c.json").read_text()))
+    for entry in (values["metrics"]["avg_train_perf"], values["tasks"]["a_1"]["avg_train_perf"]):
         assert entry["improvement"]["probability"] == 13 / 16
         assert (entry["first"]["mean"], entry["second"]["mean"]) == (6.5, 3.375)
-    missing = found["metrics"]["perf_recovery"]
+    missing = values["metrics"]["perf_recovery"]
     assert missing["first"]["reason"] == Reason.TOO_FEW_RECOVERIES.sentence
     assert missing["improvement"]["probability"] is None
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["a", "c"], 0, "give l2metrics the same -d for all"),
         (["a", "a", "--metric", "mean"], 2, "none of mean in common; they have"),
         (["a", "a", "--paired"], 2, "logs have no numbers"),
     ],
 )
-def test_results_of_logs_that_do_not_fit(words, code, said, tmp_path, monkeypatch, capfd):
+def test_results_of_logs_that_do_not_fit(words, code, message, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     results_of("a", [5.0, 6.0])
     results_of("c", [5.0, 6.0], ends=(0, 9))
     assert cli.main(["compare", *words]) == code
     (line,) = capfd.readouterr().err.splitlines()
-    assert said in line
+    assert message in line
 
 
 def test_command_is_quiet(directories, capfd):
@@ -339,6 +339,6 @@ def test_tables_fit_and_hold_every_number(comparison, width):
     assert "no value: block" in text
     assert "recovery time: no lifetime of either run has a value" in " ".join(text.split())
     assert not re.search(r"\b(nan|inf|None)\b", text)
-    for found in comparison.blocks.values():
-        for probability in found.improvement.probability:
+    for metric in comparison.blocks.values():
+        for probability in metric.improvement.probability:
             assert np.isnan(probability) or f"{probability:.2f}" in text

@@ -53,9 +53,11 @@ def table(plan=PLAN, measure="reward", **more):
 @pytest.fixture
 def figures(monkeypatch):
     """Figures by file name, drawn and not written."""
-    drawn = {}
-    monkeypatch.setattr(l2m_plots, "_save", lambda figure, path: drawn.update({path.name: figure}))
-    return drawn
+    by_name = {}
+    monkeypatch.setattr(
+        l2m_plots, "_save", lambda figure, path: by_name.update({path.name: figure})
+    )
+    return by_name
 
 
 def legend(axes):
@@ -391,13 +393,13 @@ def test_the_command_refuses(saved, capfd, arguments, words):
 
 
 def test_live_draws_again_when_the_file_changes(tmp_path):
-    watched, drawn = tmp_path / "file", []
-    watched.write_text("1")
+    path, texts = tmp_path / "file", []
+    path.write_text("1")
 
     def draw():
-        if watched.read_text() == "half":
+        if path.read_text() == "half":
             raise ValueError("half written")
-        drawn.append(watched.read_text())
+        texts.append(path.read_text())
 
     steps = iter(["", "22", "", "half", "half", "gone", "333"])
 
@@ -405,15 +407,15 @@ def test_live_draws_again_when_the_file_changes(tmp_path):
         assert seconds == 5
         step = next(steps)
         if step == "gone":
-            watched.unlink()
+            path.unlink()
         elif step:
-            watched.write_text(step)
+            path.write_text(step)
 
-    repeat_on_change(draw, watched, 5, wait, rounds=7)
-    assert drawn == ["1", "22", "333"]
-    watched.write_text("half")
+    repeat_on_change(draw, path, 5, wait, rounds=7)
+    assert texts == ["1", "22", "333"]
+    path.write_text("half")
     with pytest.raises(ValueError, match="half written"):
-        repeat_on_change(draw, watched, 5, wait, rounds=0)
+        repeat_on_change(draw, path, 5, wait, rounds=0)
 
 
 def test_live_ends_with_an_interrupt(saved, figures, capfd, monkeypatch):

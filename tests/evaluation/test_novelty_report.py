@@ -57,32 +57,32 @@ def made_up(probability=PROBABILITY, level=LEVELS, threshold=0.5):
 
 @pytest.mark.requirement(129)
 def test_scores_of_lifetimes_are_those_counted_by_hand():
-    found = {name: of.values.tolist() for name, of in novelty_scores(made_up()).lifetime.items()}
-    assert found["true_alarm_rate"] == [4 / 8, 7 / 8]
-    assert found["false_alarm_rate"] == [1 / 6, 0]
-    assert found["lifetime_level_accuracy"] == [0, 1]  # level 2 is said, and level 3 is played
-    assert found["cdt"] == [0, 1]
-    assert found["found"] == [1 / 2, 1]
-    assert found["false_alarms"] == [1 / 2, 0]
-    assert found["correct_rejections"] == [(3 / 4 + 1) / 2, 1]
-    assert found["mean_delay"][1] == 0.5  # 0 and 1 episodes
-    assert np.isnan(found["mean_delay"][0])
+    scores = {name: of.values.tolist() for name, of in novelty_scores(made_up()).lifetime.items()}
+    assert scores["true_alarm_rate"] == [4 / 8, 7 / 8]
+    assert scores["false_alarm_rate"] == [1 / 6, 0]
+    assert scores["lifetime_level_accuracy"] == [0, 1]  # level 2 is said, and level 3 is played
+    assert scores["cdt"] == [0, 1]
+    assert scores["found"] == [1 / 2, 1]
+    assert scores["false_alarms"] == [1 / 2, 0]
+    assert scores["correct_rejections"] == [(3 / 4 + 1) / 2, 1]
+    assert scores["mean_delay"][1] == 0.5  # 0 and 1 episodes
+    assert np.isnan(scores["mean_delay"][0])
     brier = ((PROBABILITY.astype(np.float64) - NOVEL) ** 2).mean(axis=1)
-    np.testing.assert_allclose(found["brier"], brier, rtol=1e-12)
+    np.testing.assert_allclose(scores["brier"], brier, rtol=1e-12)
 
 
 def test_scores_of_blocks_are_those_counted_by_hand():
-    found = novelty_scores(made_up()).blocks
+    scores = novelty_scores(made_up()).blocks
     np.testing.assert_array_equal(
-        found["alarm_rate"].values, [[1 / 4, 2 / 3, 1, 0, 0], [0, 1, 1, 0, 2 / 3]]
+        scores["alarm_rate"].values, [[1 / 4, 2 / 3, 1, 0, 0], [0, 1, 1, 0, 2 / 3]]
     )
-    delay = found["detection_delay"]
+    delay = scores["detection_delay"]
     np.testing.assert_array_equal(delay.values[:, 1], [1, 0])
     none = [Reason.NOMINAL_BLOCK, Reason.NO_CHANGE, Reason.NOMINAL_BLOCK]
     assert delay.reasons[:, [0, 2, 3]].tolist() == [none, none]
     assert delay.reasons[0, 4] == Reason.NOT_REPORTED_IN_BLOCK
     assert delay.values[1, 4] == 1
-    levels = found["block_level_accuracy"]
+    levels = scores["block_level_accuracy"]
     np.testing.assert_array_equal(levels.values[:, 1], [0, 1])
     assert levels.reasons[:, 4].tolist() == [Reason.NO_LEVEL, Reason.NO_LEVEL]
 

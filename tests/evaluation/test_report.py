@@ -124,8 +124,8 @@ def test_numbers_are_those_of_the_metrics(records, measure, window):
         for entry, summary, at in pairs:
             for field in ("mean", "low", "high", "std"):
                 expected = getattr(summary, field)[at]
-                found = math.nan if entry[field] is None else entry[field]
-                np.testing.assert_array_equal(found, expected, err_msg=f"{name} {at} {field}")
+                number = math.nan if entry[field] is None else entry[field]
+                np.testing.assert_array_equal(number, expected, err_msg=f"{name} {at} {field}")
             assert entry["lifetimes"] == summary.count[at]
 
 
@@ -147,22 +147,22 @@ def test_plain_means_by_hand(records, report):
 def test_statistics_stand_beside_the_mean(records, report):
     values = strict(report)
     lifetimes = records.columns["performance"][:, : COUNTS[0]].mean(axis=1, dtype=float)
-    found = values["blocks"][0]["metrics"]["mean"]["statistics"]
-    assert list(found) == ["median", "interquartile_mean", "std"]
-    assert found["median"]["value"] == pytest.approx(np.median(lifetimes), rel=1e-5)
+    statistics = values["blocks"][0]["metrics"]["mean"]["statistics"]
+    assert list(statistics) == ["median", "interquartile_mean", "std"]
+    assert statistics["median"]["value"] == pytest.approx(np.median(lifetimes), rel=1e-5)
     middle = np.sort(lifetimes)[5:15].mean()
-    assert found["interquartile_mean"]["value"] == pytest.approx(middle, rel=1e-5)
-    assert found["std"]["value"] == values["blocks"][0]["metrics"]["mean"]["std"]
-    for entry in found.values():
+    assert statistics["interquartile_mean"]["value"] == pytest.approx(middle, rel=1e-5)
+    assert statistics["std"]["value"] == values["blocks"][0]["metrics"]["mean"]["std"]
+    for entry in statistics.values():
         assert entry["low"] < entry["value"] < entry["high"]
 
 
 @pytest.mark.parametrize("lifetimes", [1, 2])
 def test_every_missing_statistic_has_a_reason(lifetimes):
     for where, name, entry in entries(strict(summarise_records(made_up(lifetimes)))):
-        for statistic, found in entry["statistics"].items():
-            missing = None in (found["value"], found["low"], found["high"])
-            assert missing == ("reason" in found), (where, name, statistic)
+        for statistic, estimate in entry["statistics"].items():
+            missing = None in (estimate["value"], estimate["low"], estimate["high"])
+            assert missing == ("reason" in estimate), (where, name, statistic)
             assert missing or lifetimes == 2
 
 
@@ -390,28 +390,28 @@ def test_progress_bar_moves():
 
 
 def test_lifelong_metrics_are_those_of_the_records(records, report):
-    found = strict(report)["lifelong"]
+    lifelong = strict(report)["lifelong"]
     ranges = {"toy_default": (0.0, 1.0), "toy_v1": (0.0, 1.0)}
-    assert found["normalization_data_range"] == {
+    assert lifelong["normalization_data_range"] == {
         task: {"min": low, "max": high} for task, (low, high) in ranges.items()
     }
     results = record_metrics(records, ranges=ranges, compiled=False).results
     for name, numbers in results.lifetime.items():
         expected = summarise(numbers, 4)
-        entry = found["metrics"][name]
+        entry = lifelong["metrics"][name]
         assert entry["lifetimes"] == np.isfinite(numbers.values).sum()
         if entry["lifetimes"]:
             assert entry["mean"] == pytest.approx(float(expected.mean))
             assert entry["low"] == pytest.approx(float(expected.low))
-    own = results.tasks["avg_train_perf"].values[:, 1]
-    mean = found["tasks"]["toy_v1"]["avg_train_perf"]["mean"]
-    assert mean == pytest.approx(own.mean())
+    per_lifetime = results.tasks["avg_train_perf"].values[:, 1]
+    mean = lifelong["tasks"]["toy_v1"]["avg_train_perf"]["mean"]
+    assert mean == pytest.approx(per_lifetime.mean())
 
 
 def test_lifelong_metrics_have_a_reason_for_every_null(report):
-    found = strict(report)["lifelong"]
+    lifelong = strict(report)["lifelong"]
     nulls = 0
-    for entries_of in (found["metrics"], *found["tasks"].values()):
+    for entries_of in (lifelong["metrics"], *lifelong["tasks"].values()):
         for entry in entries_of.values():
             if entry["mean"] is None:
                 nulls += 1
@@ -420,8 +420,8 @@ def test_lifelong_metrics_have_a_reason_for_every_null(report):
 
 
 def test_all_lifetimes_are_normalised_by_one_range(records):
-    found = strict(summarise_records(records, "reward", seed=4))["lifelong"]
+    lifelong = strict(summarise_records(records, "reward", seed=4))["lifelong"]
     first = np.flatnonzero(SCHEDULE.block_variants()[SCHEDULE.episode_blocks()] == 0)
     rewards = records.columns["reward"][:, first]
-    ends = found["normalization_data_range"]["toy_default"]
+    ends = lifelong["normalization_data_range"]["toy_default"]
     assert ends == {"min": float(rewards.min()), "max": float(rewards.max())}

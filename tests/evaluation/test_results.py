@@ -99,8 +99,8 @@ def test_reports_of_jaxsim_run(tmp_path):
     for row, name in enumerate(results.runs):
         for metric, entry in reports[name]["metrics"].items():
             expected = [entry[key] for key in ("mean", "low", "high")]
-            found = [results.lifetime[metric][row], *results.intervals[metric][row]]
-            np.testing.assert_array_equal(found, np.array(expected, float))
+            loaded = [results.lifetime[metric][row], *results.intervals[metric][row]]
+            np.testing.assert_array_equal(loaded, np.array(expected, float))
         assert (
             results.reasons[name, "recovery_time"]
             == reports[name]["metrics"]["recovery_time"]["reason"]
@@ -130,9 +130,9 @@ def test_every_number_of_a_report_is_loaded(tmp_path):
     results = load_results(tmp_path)
     for part in (report, report["lifelong"], report["novelty"]):
         for name, entry in part["metrics"].items():
-            found = [results.lifetime[name][0], *results.intervals[name][0]]
+            loaded = [results.lifetime[name][0], *results.intervals[name][0]]
             expected = [entry["mean"], entry["low"], entry["high"]]
-            np.testing.assert_array_equal(found, np.array(expected, float), err_msg=name)
+            np.testing.assert_array_equal(loaded, np.array(expected, float), err_msg=name)
             assert results.reasons.get((results.runs[0], name)) == entry.get("reason")
     for part in (report, report["novelty"]):
         for name in part["blocks"][0]["metrics"]:

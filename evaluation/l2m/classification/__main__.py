@@ -1,4 +1,4 @@
-"""``python -m evaluation.l2m.classification``: the command ``jaxsim classify`` by itself."""
+"""``python -m evaluation.l2m.classification``: the command ``jaxsim classify``."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The command that plays a syllabus of classification."""
+"""The command `jaxsim classify`, which plays a syllabus of classification."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ EXAMPLES: Final = """examples:
   jaxsim classify examples/syllabi/moved_digits.json --learner mlp --lifetimes 8 --out runs/digits
   python -m evaluation.l2metrics -log_dir runs/digits/logs/... -syllabus_type class
 
-DIR then holds records.parquet (one row a batch), report.json (every metric with its interval),
+DIR then has records.parquet (one row per batch), report.json (every metric with its interval),
 schedule.json, and lifetime 0 as a log of the 2019 layout under logs. The data set Digits needs the
 extra classification. A wrong input is one line on standard error and exit code 2.
 """
@@ -31,7 +31,7 @@ def add_to(commands: Commands) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to a parser, and its handler."""
-    parser.add_argument("syllabus", type=Path, metavar="SYLLABUS.json", help="what is played")
+    parser.add_argument("syllabus", type=Path, metavar="SYLLABUS.json", help="the syllabus to play")
     parser.add_argument(
         "--learner", default="mlp", metavar="NAME", help="mlp, softmax or chance (mlp)"
     )

@@ -1,4 +1,4 @@
-"""Classification as a performer sees it: data sets of batches, answered one by one.
+"""Interface of classification for a performer: data sets of batches, answered one by one.
 
 ```python
 for dataset in course.datasets():
@@ -12,8 +12,8 @@ for dataset in course.datasets():
             learn(batch["inputs"], y)
 ```
 
-The course compares every answer with the truth and keeps the score; nothing that the performer
-says about its own error is ever asked for.
+The course compares every answer with the truth and keeps the score. It does not use the performer's
+estimate of its error.
 
 Source: L2M Metrics Framework, 4 Dec 2019, section 1.1, "Classification Learning".
 """
@@ -31,13 +31,13 @@ from evaluation.schedule import Block
 
 
 class Score(NamedTuple):
-    """What the course found about one batch.
+    """Score of one batch.
 
     Attributes:
       block: position of the block.
       batch: number of the batch in the lifetime, from 0.
-      examples: examples in the batch.
-      correct: answers that were right.
+      examples: number of examples in the batch.
+      correct: number of correct answers.
     """
 
     block: int
@@ -47,7 +47,7 @@ class Score(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers."""
+        """Share of correct answers."""
         return self.correct / self.examples
 
     @property
@@ -58,7 +58,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class _Truth:
-    """One batch with its labels, kept from the performer."""
+    """One batch with its labels, hidden from the performer."""
 
     number: int
     inputs: npt.NDArray[np.float32]
@@ -69,8 +69,8 @@ class Dataset:
     """One data set of a course.
 
     Attributes:
-      name: of the data set; its variation is not told.
-      learning: whether `get_labels` gives labels back.
+      name: of the data set; its variation is hidden.
+      learning: whether `get_labels` returns labels.
       classes: number of classes.
       shape: height and width of an image.
       batches: number of batches.
@@ -86,12 +86,12 @@ class Dataset:
         generator: np.random.Generator,
         scores: list[Score],
     ) -> None:
-        """Prepare a data set; a `Course` does this."""
+        """Prepare a data set; called by `Course`."""
         self.name, self.learning = plan.name, block.learning
         self.classes, self.shape = examples.classes, examples.images.shape[1:]
         self.batches, self.batch_size = plan.batches, plan.batch_size
         self._started = False
-        self._given = 0
+        self._count = 0
         self._open: _Truth | None = None
         self._answered: set[str] = set()
         self._block, self._first = block.index, first_batch
@@ -101,16 +101,18 @@ class Dataset:
     @property
     def finished(self) -> bool:
         """Whether every batch has been answered."""
-        return self._given == self.batches and self._open is None
+        return self._count == self.batches and self._open is None
 
     def reset(self) -> None:
-        """Begin.
+        """Start the data set.
 
         Raises:
-          ValueError: the data set has been begun before; nobody answers a batch twice.
+          ValueError: the data set was started before.
         """
         if self._started:
-            raise ValueError(f"data set {self.name!r} has been reset before; go on with next_batch")
+            raise ValueError(
+                f"data set {self.name!r} has been reset before; continue with next_batch"
+            )
         self._started = True
 
     def next_batch(self) -> tuple[dict[str, Any], bool, dict[str, Any]]:
@@ -121,7 +123,7 @@ class Dataset:
           the last batch, and ``info["disable_updates"]``.
 
         Raises:
-          ValueError: before `reset`, after the last batch, or before the answer to the last one.
+          ValueError: before `reset`, after the last batch, or before the previous answer.
         """
         if not self._started:
             raise ValueError(f"data set {self.name!r} has not begun; call reset() first")
@@ -129,32 +131,32 @@ class Dataset:
             raise ValueError(
                 f"batch {self._id(self._open)!r} has no answer; call get_labels(id, y_hat) first"
             )
-        if self._given == self.batches:
+        if self._count == self.batches:
             raise ValueError(f"data set {self.name!r} has only {self.batches} batches; it is done")
         truth = self._open = next(self.__batches)
-        self._given += 1
+        self._count += 1
         batch = {"id": self._id(truth), "inputs": truth.inputs.copy()}
-        return batch, self._given == self.batches, {"disable_updates": not self.learning}
+        return batch, self._count == self.batches, {"disable_updates": not self.learning}
 
     def get_labels(self, id: str, y_hat: npt.ArrayLike) -> tuple[int, ...] | None:
-        """Take the answer to a batch, score it, and give its labels back where one may learn.
+        """Score the answer to a batch, and return its labels if learning is allowed.
 
         Args:
-          id: of the batch that `next_batch` gave last.
+          id: of the last batch of `next_batch`.
           y_hat: (M,) estimated classes, whole numbers.
 
         Returns:
-          (M,) labels, or None where updates are disabled.
+          (M,) labels, or None if updates are disabled.
 
         Raises:
-          ValueError: another id, a batch that has been answered, or an answer that does not fit.
+          ValueError: a wrong id, a batch that has been answered, or an invalid answer.
         """
         if id in self._answered:
             raise ValueError(f"batch {id!r} has been answered; labels are given once")
         truth = self._open
         if truth is None or id != self._id(truth):
-            wanted = repr(self._id(truth)) if truth else "the next one; call next_batch() first"
-            raise ValueError(f"batch id is {id!r}; it must be {wanted}")
+            expected = repr(self._id(truth)) if truth else "the next one; call next_batch() first"
+            raise ValueError(f"batch id is {id!r}; it must be {expected}")
         answer = self._checked(y_hat)
         correct = int((answer == truth.labels).sum())
         self._scores.append(Score(self._block, truth.number, len(truth.labels), correct))
@@ -169,7 +171,7 @@ class Dataset:
         answer = np.asarray(y_hat)
         if answer.shape != (self.batch_size,):
             raise ValueError(
-                f"y_hat is {answer.shape}; it must be one class an example, ({self.batch_size},)"
+                f"y_hat is {answer.shape}; it must be one class per example, ({self.batch_size},)"
             )
         if not np.issubdtype(answer.dtype, np.integer):
             raise ValueError(f"y_hat is {answer.dtype}; it must be whole numbers, the classes")
@@ -182,7 +184,7 @@ class Course:
     """One lifetime of a syllabus of classification.
 
     Attributes:
-      syllabus: what is played.
+      syllabus: of the lifetime.
       scores: of the batches answered so far, in order.
     """
 
@@ -196,10 +198,10 @@ class Course:
         """Prepare a lifetime.
 
         Args:
-          syllabus: what is played.
+          syllabus: of the lifetime.
           seed: root of all randomness, 0 or more.
-          lifetime: number of the lifetime; each has batches of its own.
-          examples: data sets by name, if they have been read already.
+          lifetime: number of the lifetime; lifetimes have different batches.
+          examples: data sets by name; read if None.
 
         Raises:
           ValueError: a negative seed or lifetime, or a data set that cannot be read.
@@ -215,7 +217,7 @@ class Course:
         """Yield the data sets in order.
 
         Raises:
-          ValueError: the one before has batches without an answer.
+          ValueError: the previous data set has batches without an answer.
         """
         first = 0
         for index, plan in enumerate(self.syllabus.plans):
@@ -227,7 +229,7 @@ class Course:
             if not dataset.finished:
                 raise ValueError(
                     f"data set {plan.name!r} (number {index} of the syllabus) has batches without "
-                    "an answer; go on with next_batch until done"
+                    "an answer; continue with next_batch until done"
                 )
             first += plan.batches
 
@@ -236,7 +238,7 @@ def read_examples(syllabus: Syllabus) -> dict[str, data.ImageData]:
     """Read the data sets of a syllabus, by name.
 
     Raises:
-      ValueError: one needs a package that is not installed.
+      ValueError: a data set needs a package that is not installed.
     """
     return {name: data.spec(name).load() for name in {plan.name for plan in syllabus.plans}}
 
@@ -248,7 +250,7 @@ def _draw(
     first_batch: int,
     generator: np.random.Generator,
 ) -> Iterator[_Truth]:
-    """Yield batches: the examples in shuffled order, again and again if there are too few."""
+    """Yield batches of shuffled examples, with a new shuffle when all are used."""
     first, last = int(plan.values["classes/first"]), int(plan.values["classes/last"])
     rows = examples.rows(block.mode, first, last)
     if not len(rows):
@@ -257,12 +259,12 @@ def _draw(
     for number in range(plan.batches):
         while len(order) < plan.batch_size:
             order = np.concatenate([order, generator.permutation(rows)])
-        chosen, order = order[: plan.batch_size], order[plan.batch_size :]
+        batch, order = order[: plan.batch_size], order[plan.batch_size :]
         yield _Truth(
             first_batch + number,
             *data.vary(
-                examples.images[chosen],
-                examples.labels[chosen],
+                examples.images[batch],
+                examples.labels[batch],
                 examples.classes,
                 plan.values,
                 generator,

@@ -25,7 +25,7 @@ class ImageData:
       images: (N, H, W) or (N, H, W, C) float32 in [0, 1].
       labels: (N,) int32 from 0 to ``classes`` - 1.
       classes: number of classes.
-      testing: (N,) bool, which are test examples; None for every fourth.
+      testing: (N,) bool, which examples are for tests; None for every fourth.
     """
 
     images: Floats
@@ -34,10 +34,10 @@ class ImageData:
     testing: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not fit.
+        """Check that the arrays fit.
 
         Raises:
-          ValueError: says which.
+          ValueError: names the arrays.
         """
         if self.images.ndim not in (3, 4) or len(self.images) != len(self.labels):
             raise ValueError(
@@ -51,12 +51,12 @@ class ImageData:
         testing = self.testing
         if testing is None:
             testing = np.arange(len(self.labels)) % TEST_SHARE == TEST_SHARE - 1
-        chosen = (self.labels >= first) & (self.labels <= last)
-        return np.flatnonzero(chosen & (testing == (mode == "test")))
+        selected = (self.labels >= first) & (self.labels <= last)
+        return np.flatnonzero(selected & (testing == (mode == "test")))
 
 
 def batch_log_info(examples: int, correct: int) -> dict[str, float]:
-    """What the log says of a batch: the shares of right and of wrong answers."""
+    """Columns of a batch in the log: the shares of correct and of wrong answers."""
     return {"score": correct / examples, "score_error": (examples - correct) / examples}
 
 
@@ -68,10 +68,10 @@ class DataSpec:
       name: as in ``"$dataset"``.
       classes: number of classes.
       size: height and width of an image, pixels.
-      load: reads the examples.
-      description: one line for people.
-      get_batch_log_info: from the examples of a batch and the right answers to what its row of the
-        log holds; ``score`` must be among them. The course calls it, never the performer.
+      load: function that reads the examples.
+      description: one line.
+      get_batch_log_info: function from the numbers of examples and of correct answers of a batch to
+        the columns of its row in the log, which must include ``score``. Only the course calls it.
     """
 
     name: str
@@ -83,12 +83,12 @@ class DataSpec:
 
     @property
     def task(self) -> str:
-        """Name in errors, as tasks of agents have one."""
+        """Name in errors, as for tasks of agents."""
         return self.name
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """What a syllabus may vary, by path."""
+        """Parameters that a syllabus may vary, by path."""
         last, reach = self.classes - 1, float(self.size - 1)
         rows = (
             Parameter("features/shift_x", 0, "pixels", -reach, reach, (), "image moved right"),
@@ -103,15 +103,15 @@ class DataSpec:
         return {row.path: row for row in rows}
 
     def expand(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values: none stands for several parameters here."""
+        """Return the values; no value stands for several parameters."""
         return dict(values)
 
     def fill(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Return all parameters, with defaults where none is given."""
+        """Return all parameters; missing ones have their defaults."""
         return {path: values.get(path, row.default) for path, row in self.parameters.items()}
 
     def check(self, values: Mapping[str, Value]) -> None:
-        """Refuse values that do not go together.
+        """Check that the values are consistent.
 
         Raises:
           ValueError: says what to change.
@@ -136,21 +136,21 @@ def digits() -> ImageData:
         raise ValueError(
             "the data set Digits needs scikit-learn: pip install 'jaxsim-novelty[classification]'"
         ) from error
-    found = load_digits()
-    return ImageData((found.images / 16).astype(np.float32), found.target.astype(np.int32), 10)
+    bunch = load_digits()
+    return ImageData((bunch.images / 16).astype(np.float32), bunch.target.astype(np.int32), 10)
 
 
 DATA_SETS: dict[str, DataSpec] = {
     "Digits": DataSpec("Digits", 10, 8, digits, "handwritten digits, 8 x 8 pixels")
 }
-"""The data sets by name; add to it to make another one known."""
+"""The data sets by name; further ones can be added."""
 
 
 def spec(name: str) -> DataSpec:
     """Return a data set by name.
 
     Raises:
-      ValueError: there is none; the message lists those there are.
+      ValueError: an unknown name; the message lists the known ones.
     """
     if name not in DATA_SETS:
         raise ValueError(unknown("data set", name, DATA_SETS))
@@ -164,7 +164,7 @@ def vary(
     values: Mapping[str, Value],
     generator: np.random.Generator,
 ) -> tuple[Floats, Labels]:
-    """Change examples as the parameters say; features first turn, then move, then lose contrast.
+    """Vary examples by the parameters: images are turned, then moved, then change contrast.
 
     Args:
       images: (M, H, W) or (M, H, W, C) in [0, 1].
@@ -174,8 +174,8 @@ def vary(
       generator: of the noise.
 
     Returns:
-      (images, labels) of the same shapes; what moves out of an image is lost and 0 comes in. Noise
-      may leave [0, 1].
+      (images, labels) of the same shapes. Pixels that move out of an image are lost; new ones are
+      0. Noise may exceed [0, 1].
     """
     turned = np.rot90(images, int(values["features/turns"]), axes=(1, 2))
     moved = _move(turned, int(values["features/shift_y"]), int(values["features/shift_x"]))
@@ -196,5 +196,5 @@ def _move(images: Floats, down: int, right: int) -> Floats:
 
 
 def _overlap(shift: int, size: int) -> tuple[slice, slice]:
-    """(where to, where from) along one axis."""
+    """(destination, source) along one axis."""
     return slice(max(shift, 0), size + min(shift, 0)), slice(max(-shift, 0), size - max(shift, 0))

@@ -1,6 +1,6 @@
-"""Data sets of images from folders of arrays, as CIFAR is often kept.
+"""Data sets of images from folders of arrays, a common layout for CIFAR.
 
-``DIR/NAME/`` holds train_images.npy, train_labels.npy, test_images.npy and test_labels.npy: images
+``DIR/NAME/`` has train_images.npy, train_labels.npy, test_images.npy and test_labels.npy: images
 (N, H, W) or (N, H, W, C), bytes or floats in [0, 1], and labels (N,), whole numbers from 0. The
 name of the folder is that of the data set in a syllabus.
 """
@@ -16,23 +16,23 @@ from evaluation.l2m.classification.data import DATA_SETS, DataSpec, ImageData
 
 PARTS: Final = ("train_images", "train_labels", "test_images", "test_labels")
 MOST_BYTES: Final = 2**32
-"""Larger files are refused."""
+"""Maximum size of a file."""
 
 
 def register(folder: Path) -> list[str]:
-    """Make every data set below a folder known to syllabi.
+    """Add every data set below a folder to `DATA_SETS`.
 
     Returns:
       Their names.
 
     Raises:
-      ValueError: no data set there, a file that is missing or no array of images or labels, or a
-        name that is taken.
+      ValueError: the folder has no data set, a file is missing or is not an array of images or
+        labels, or a name exists already.
     """
-    found = sorted(part.parent for part in folder.glob(f"*/{PARTS[0]}.npy"))
-    if not found:
+    paths = sorted(part.parent for part in folder.glob(f"*/{PARTS[0]}.npy"))
+    if not paths:
         raise ValueError(f"{folder} has no data set: there is no {folder}/NAME/{PARTS[0]}.npy")
-    for path in found:
+    for path in paths:
         if path.name in DATA_SETS:
             raise ValueError(f"the name {path.name!r} of {path} is taken; rename the folder")
         examples = read(path)
@@ -40,14 +40,14 @@ def register(folder: Path) -> list[str]:
         text = f"{len(examples.labels):,} images of {path}"
         load = functools.partial(_same, examples)
         DATA_SETS[path.name] = DataSpec(path.name, examples.classes, size, load, text)
-    return [path.name for path in found]
+    return [path.name for path in paths]
 
 
 def read(folder: Path) -> ImageData:
     """Read one data set.
 
     Raises:
-      ValueError: a file is missing, or is no array of images or labels; the message names it.
+      ValueError: a file is missing or is not an array of images or labels; the message names it.
     """
     arrays = {name: _array(folder / f"{name}.npy") for name in PARTS}
     images = [_images(folder, name, arrays[name]) for name in (PARTS[0], PARTS[2])]
@@ -94,5 +94,5 @@ def _images(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.
 
 def _labels(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{folder}/{name}.npy must hold one whole number an image")
+        raise ValueError(f"{folder}/{name}.npy must hold one whole number per image")
     return array.astype(np.int32)

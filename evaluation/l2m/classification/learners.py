@@ -1,4 +1,4 @@
-"""Learners of classification: pure functions of their state, and the loop that plays a course."""
+"""Learners of classification as pure functions, and the loop that plays a course."""
 
 import functools
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Layers = list[tuple[jax.Array, jax.Array]]
 
 
 class State(NamedTuple):
-    """What a network has learned.
+    """State of a network.
 
     Attributes:
       layers: (weights (I, O), bias (O,)) of each layer.
@@ -45,7 +45,7 @@ class Learner(NamedTuple):
 
 
 def network(hidden: int = HIDDEN, learning_rate: float = LEARNING_RATE) -> Learner:
-    """Return a network trained by one Adam step a batch on the cross-entropy.
+    """Return a network trained on the cross-entropy, with one Adam step per batch.
 
     Args:
       hidden: units of the one hidden layer (ReLU); 0 for softmax regression.
@@ -108,7 +108,7 @@ def get(name: str) -> Learner:
     """Return a built-in learner.
 
     Raises:
-      ValueError: there is none of this name.
+      ValueError: an unknown name.
     """
     if name not in LEARNERS:
         raise ValueError(f"learner is {name!r}; it must be one of {', '.join(LEARNERS)}")
@@ -116,12 +116,12 @@ def get(name: str) -> Learner:
 
 
 def play(course: Course, learner: Learner, key: jax.Array) -> Any:
-    """Let a learner go through a course, learning where it may.
+    """Let a learner play a course; it learns where labels are returned.
 
     Args:
       course: one lifetime; its scores are filled.
       learner: the performer.
-      key: of the learner's own randomness.
+      key: of the learner's randomness.
 
     Returns:
       The learner's last state.
@@ -136,15 +136,15 @@ def play(course: Course, learner: Learner, key: jax.Array) -> Any:
         done = False
         while not done:
             batch, done, _ = dataset.next_batch()
-            own = _numbered(guess, len(course.scores))
-            answer = learner.predict(state, batch["inputs"], own)
+            batch_key = _fold_in(guess, len(course.scores))
+            answer = learner.predict(state, batch["inputs"], batch_key)
             labels = dataset.get_labels(batch["id"], np.asarray(answer))
             if labels:
                 state = learner.learn(state, batch["inputs"], np.asarray(labels))
     return state
 
 
-_numbered = jax.jit(jax.random.fold_in)
+_fold_in = jax.jit(jax.random.fold_in)
 
 
 def _logits(layers: Layers, inputs: npt.ArrayLike) -> jax.Array:

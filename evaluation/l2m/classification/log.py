@@ -1,4 +1,4 @@
-"""A lifetime of classification as a log of the 2019 layout."""
+"""Writer of a lifetime of classification as a log of the 2019 layout."""
 
 import re
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ def write_log(
     lifetime: int,
     start: datetime | None = None,
 ) -> Path:
-    """Write one lifetime, a row a batch.
+    """Write one lifetime, one row per batch.
 
     Args:
-      syllabus: what was played.
+      syllabus: of the lifetime.
       scores: of its batches, in order.
       base: directory in which ``<syllabus>-lifetime-<K>-<milliseconds>`` is made.
       seed: of the run.
       lifetime: number of the lifetime.
-      start: time of the first batch; now if None. The others follow a microsecond apart.
+      start: time of the first batch; now if None. Batches are a microsecond apart.
 
     Returns:
       The directory written.

@@ -1,4 +1,4 @@
-"""Many lifetimes of a syllabus of classification, with records, a report and logs."""
+"""Run of a syllabus of classification over many lifetimes, with records, report and logs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ from evaluation.report import Report, summarise_records
 
 @dataclass(frozen=True)
 class Job:
-    """What to run and what to write.
+    """Settings of a run and of its files.
 
     Attributes:
       syllabus: path of the syllabus.
@@ -46,7 +46,7 @@ class Job:
     log_lifetimes: tuple[int, ...] = (0,)
 
     def checked_syllabus(self) -> Syllabus:
-        """Check everything that can be wrong before anything is computed or written.
+        """Check all settings before anything is computed or written.
 
         Raises:
           ValueError: says what to change; a `SyllabusError` for the syllabus itself.
@@ -67,11 +67,11 @@ def run(job: Job, syllabus: Syllabus) -> Report:
     """Play a syllabus, compute its metrics and write the results.
 
     Args:
-      job: what to run.
+      job: settings of the run.
       syllabus: from `Job.checked_syllabus`.
 
     Returns:
-      The report. ``out`` then holds records.parquet, report.json, schedule.json and the logs.
+      The report. ``out`` then has records.parquet, report.json, schedule.json and the logs.
     """
     examples = read_examples(syllabus)
     scores = play(syllabus, learners.get(job.learner), job.lifetimes, job.seed, examples)
@@ -95,32 +95,32 @@ def play(
     seed: int = 0,
     examples: dict[str, ImageData] | None = None,
 ) -> list[list[Score]]:
-    """Let a learner live several lifetimes, each with batches and randomness of its own.
+    """Play several lifetimes, each with different batches and randomness.
 
     Args:
-      syllabus: what is played.
+      syllabus: of the lifetimes.
       learner: the performer.
-      lifetimes: how many.
+      lifetimes: number of lifetimes.
       seed: root of all randomness.
       examples: data sets by name; read if None.
 
     Returns:
-      The scores of each lifetime. Lifetime k is the same whatever their number.
+      The scores of each lifetime. Lifetime k does not depend on their number.
     """
     examples = read_examples(syllabus) if examples is None else examples
-    played = []
+    scores = []
     for lifetime in range(lifetimes):
         course = Course(syllabus, seed, lifetime, examples)
         learners.play(course, learner, jax.random.fold_in(jax.random.key(seed), lifetime))
-        played.append(course.scores)
-    return played
+        scores.append(course.scores)
+    return scores
 
 
 def as_records(syllabus: Syllabus, scores: list[list[Score]], metadata: dict[str, Any]) -> Records:
-    """Arrange scores as the one table that metrics and reports read; an episode is a batch.
+    """Convert scores to records, the input of metrics and reports; an episode is a batch.
 
     Args:
-      syllabus: what was played.
+      syllabus: of the lifetimes.
       scores: of each lifetime.
       metadata: agent, seed, versions; plain JSON values.
     """

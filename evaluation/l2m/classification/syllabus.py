@@ -20,15 +20,15 @@ r"""Syllabi of classification: a lifetime of data sets written as JSON.
 ```
 
 ``{"$dataset": NAME, "batches": N, "batch_size": M, PATH: VALUE, ...}`` is one data set of N batches
-(as many as its examples fill, if left out) of M examples (32); PATH is a parameter of the data set,
+(by default as many as its examples fill) of M examples (32); PATH is a parameter of the data set,
 for example ``features/shift_x``, ``labels/shift`` or ``classes/last``. ``$repeat`` plays it several
 times. A train phase draws from training examples, a test phase from test examples.
 
-Everything else (``name``, ``author``, ``default_params``, ``$phase``, ``$info``, what a block is,
-when an agent may learn) is as in the syllabi of agents, with batches in place of episodes.
+All other rules (``name``, ``author``, ``default_params``, ``$phase``, ``$info``, blocks, learning)
+are those of syllabi of episodes, with batches in place of episodes.
 
 Source: L2M Metrics Framework, 4 Dec 2019, section 1.1, "Classification Learning". The document says
-that such a syllabus is a sequence of data sets and gives no example; the words are ours.
+that such a syllabus is a sequence of data sets, without an example; the keys are ours.
 """
 
 import os
@@ -47,7 +47,8 @@ from evaluation.schedule import Block, Schedule, Value
 DEFAULT_BATCH_SIZE: Final = 32
 MAX_BATCH_SIZE: Final = 4096
 
-_OWN = ("$dataset", "batches", "batch_size")
+_KEYS = ("$dataset", "batches", "batch_size")
+"""Keys of a data set that are not parameters."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Syllabus:
     """A lifetime of data sets.
 
     Attributes:
-      schedule: the blocks; what a schedule calls an episode is a batch here.
+      schedule: the blocks; an episode of the schedule is a batch.
       plans: the data sets in order.
     """
 
@@ -114,7 +115,7 @@ def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllab
 
 @dataclass
 class DataReader(instructions.Reader):
-    """Plays instructions in order and collects data sets beside blocks."""
+    """Reader of instructions in order, which collects data sets and blocks."""
 
     contains: ClassVar[str] = "datasets"
     contains_rule: ClassVar[str] = '"datasets"; play episodes with `jaxsim run`'
@@ -123,7 +124,7 @@ class DataReader(instructions.Reader):
     plans: list[DataBlock] = field(default_factory=list)
 
     def add(self, path: Path, episode: Mapping[str, object], count: int, count_path: Path) -> None:
-        """Append a data set ``count`` times, to the last block if it is more of the same."""
+        """Append a data set ``count`` times, to the last block if it is equal to its data sets."""
         if count > MAX_EPISODES:
             self._too_long(count_path)
         for _ in range(count):
@@ -133,33 +134,33 @@ class DataReader(instructions.Reader):
         reason = f"a lifetime may have {MAX_EPISODES} batches and is longer here; lower counts"
         self.document.fail(path, reason)
 
-    def _data_set(self, path: Path, given: Mapping[str, object], count_path: Path) -> None:
-        """Append one data set, to the last block if it is more of the same."""
+    def _data_set(self, path: Path, entry: Mapping[str, object], count_path: Path) -> None:
+        """Append one data set, to the last block if it is equal to its data sets."""
         if not self.phase:
             reason = 'a data set before the first phase; put {"$phase": "1.train"} in front of it'
             self.document.fail(path[:2], reason, rule="required")
         name_path = (*path, "$dataset")
         try:
-            spec = data.spec(self.document.string(name_path, given["$dataset"]))
+            spec = data.spec(self.document.string(name_path, entry["$dataset"]))
         except ValueError as error:
             self.document.fail(name_path, str(error))
-        values = self._values(spec, path, given)
-        size = self.whole(path, given, "batch_size", DEFAULT_BATCH_SIZE, MAX_BATCH_SIZE)
-        own = _own_values(spec, values)
-        batches = self._batches(path, given, spec, spec.fill(values), size)
+        values = self._values(spec, path, entry)
+        size = self.whole(path, entry, "batch_size", DEFAULT_BATCH_SIZE, MAX_BATCH_SIZE)
+        distinct = _distinct(spec, values)
+        batches = self._batches(path, entry, spec, spec.fill(values), size)
         self.episodes += batches
         if self.episodes > MAX_EPISODES:
             self._too_long(count_path)
-        block = self._block(path, spec.name, own, batches, size)
+        block = self._block(path, spec.name, distinct, batches, size)
         self.plans.append(DataBlock(block, spec.name, spec.fill(values), batches, size))
 
     def _values(
-        self, spec: data.DataSpec, path: Path, given: Mapping[str, object]
+        self, spec: data.DataSpec, path: Path, entry: Mapping[str, object]
     ) -> dict[str, Value]:
-        own = {name: value for name, value in given.items() if name not in _OWN}
-        shared: Any = spec  # what `Variants` needs of a task: its name and its parameters
+        entries = {name: value for name, value in entry.items() if name not in _KEYS}
+        shared: Any = spec  # has the name and the parameters that `Variants` uses
         values = self.variants._values(shared, ("default_params",), self.variants.defaults)
-        values |= self.variants._values(shared, path, own)
+        values |= self.variants._values(shared, path, entries)
         try:
             spec.check(values)
         except ValueError as error:
@@ -169,14 +170,14 @@ class DataReader(instructions.Reader):
     def _batches(
         self,
         path: Path,
-        given: Mapping[str, object],
+        entry: Mapping[str, object],
         spec: data.DataSpec,
         values: Mapping[str, Value],
         size: int,
     ) -> int:
-        """Return the number of batches: given, or as many as the examples fill."""
-        if "batches" in given:
-            return self.whole(path, given, "batches", None, MAX_EPISODES)
+        """Return the number of batches; by default as many as the examples fill."""
+        if "batches" in entry:
+            return self.whole(path, entry, "batches", None, MAX_EPISODES)
         first, last = int(values["classes/first"]), int(values["classes/last"])
         try:
             examples = spec.load()
@@ -189,13 +190,13 @@ class DataReader(instructions.Reader):
         self,
         path: Path,
         name: str,
-        own: tuple[tuple[str, Value], ...],
+        distinct: tuple[tuple[str, Value], ...],
         batches: int,
         size: int,
     ) -> int:
         learning = self.phase_updates and not self.disabled
         index = len(self.blocks)
-        block = Block(index, self.phase, self.mode, name, own, batches, learning)
+        block = Block(index, self.phase, self.mode, name, distinct, batches, learning)
         last = self.blocks[-1] if index > self.phase_start else None
         same_size = bool(self.plans) and self.plans[-1].batch_size == size
         if last and same_size and (last.variant, last.learning) == (block.variant, learning):
@@ -206,7 +207,7 @@ class DataReader(instructions.Reader):
         return index
 
 
-def _own_values(spec: data.DataSpec, values: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
+def _distinct(spec: data.DataSpec, values: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
     """Parameters that differ from their defaults, sorted by path."""
     rows = spec.parameters
     return tuple(sorted(item for item in values.items() if item[1] != rows[item[0]].default))

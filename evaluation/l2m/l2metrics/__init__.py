@@ -1,4 +1,4 @@
-"""Metrics of today (l2metrics 3.1) from l2logger directories, with the peer's flags and files."""
+"""Metrics of l2metrics 3.1 from l2logger directories, with its flags and files."""
 
 from typing import TYPE_CHECKING
 

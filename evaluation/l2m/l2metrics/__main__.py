@@ -1,4 +1,4 @@
-"""``python -m evaluation.l2m.l2metrics``: the same as ``jaxsim l2metrics``."""
+"""``python -m evaluation.l2m.l2metrics``: the command ``jaxsim l2metrics``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Metrics of many runs at once: pad, process, measure, and hand each run its own numbers."""
+"""Metrics of many runs at once: pad, process, measure, and select the numbers of each run."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.registry import Lifetime, MetricError, Row, by_task, compute
 
 AT_ONCE: Final = 2**22
-"""Elements of padded curves that are held at a time, unless one run alone has more."""
+"""Maximum of elements of padded curves in a batch of several runs."""
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -32,24 +32,24 @@ Booleans = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Analysis:
-    """One run's place in the numbers of a batch.
+    """Numbers of one run in a batch.
 
     Attributes:
-      run: what was measured.
-      settings: how.
-      row: its position in the arrays below.
+      run: the run.
+      settings: of the metrics.
+      row: position of the run in the arrays below.
       structure: of the batch.
       raw: (L, R, T) performance as logged.
       processed: curves of the batch.
       results: numbers of the batch.
-      reference: numbers of the same regimes as l2metrics 3.1 has them; None where they were asked
-        for.
-      reference_curves: curves that these were computed from; None likewise.
-      experiences: (L, R, T).
-      extra_regimes: name -> (R,) numbers of metrics of users.
-      extra_tasks: name -> (K,) numbers; of a metric of regimes the mean over a task's.
-      extra_lifetime: name -> () numbers of metrics of lifetimes.
-      saturation_only: tasks of whose expert the store has a saturation value and no curve.
+      reference: numbers of the same regimes by l2metrics 3.1; None if ``results`` are these.
+      reference_curves: curves from which ``reference`` was computed; None if it is None.
+      experiences: (L, R, T) number of each row's experience.
+      extra_regimes: name -> (R,) numbers of custom metrics of regimes.
+      extra_tasks: name -> (K,) numbers of custom metrics of tasks; means over a task's regimes for
+        those of regimes.
+      extra_lifetime: name -> () numbers of custom metrics of lifetimes.
+      saturation_only: tasks whose expert has a saturation value but no curve in the store.
     """
 
     run: Run
@@ -69,15 +69,15 @@ class Analysis:
 
     @cached_property
     def mask(self) -> Booleans:
-        """(R, T) which elements of this run's arrays are rows of it."""
+        """(R, T) mask of the rows of this run in its padded arrays."""
         counts = self.run.regimes.counts
         room = self.processed.values.shape[-1]
         return np.asarray(np.arange(room) < counts[:, None])
 
     def rows(self, values: Floats) -> Floats:
         """(N,) the rows of this run from an (L, R, T) array of the batch."""
-        own = values[self.row, : len(self.run.regimes.counts)]
-        return np.asarray(own[self.mask])
+        part = values[self.row, : len(self.run.regimes.counts)]
+        return np.asarray(part[self.mask])
 
     def of(self, numbers: Numbers) -> Numbers:
         """This run's part of the batch's numbers."""
@@ -85,24 +85,24 @@ class Analysis:
 
 
 def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]] | None:
-    """The range of each task of a run, from the settings; None if they give none.
+    """The range of each task of a run, from the settings; None if they have none.
 
-    Without variants a task's range spans those of its variants; l2metrics 3.1 takes every name
+    Without variants the range of a task spans those of its variants; l2metrics 3.1 uses every name
     that contains the task's.
 
     Raises:
-      L2MetricsError: a task has none.
+      L2MetricsError: a task has no range.
     """
-    given = settings.data_range
-    if given is None:
+    available = settings.data_range
+    if available is None:
         return None
     ranges = {}
     for task in run.tasks:
-        names = [task] if task in given else []
+        names = [task] if task in available else []
         if not names and settings.variant_mode == "agnostic":
             names = [
                 name
-                for name in given
+                for name in available
                 if (task in name if settings.is_compat else base_task(name) == task)
             ]
         if not names:
@@ -110,7 +110,7 @@ def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]]
                 Kind.RANGE_INCOMPLETE,
                 f"{run.path}: the data range file has no range for task {task!r}",
             )
-        lows, highs = zip(*(given[name] for name in names), strict=True)
+        lows, highs = zip(*(available[name] for name in names), strict=True)
         ranges[task] = (min(lows), max(highs))
     return ranges
 
@@ -119,12 +119,12 @@ class Library:
     """Smoothed curves of the experts, read once for all runs of a batch."""
 
     def __init__(self, directory: Path, settings: Settings) -> None:
-        """Remember where the store is; nothing is read yet."""
+        """Keep directory and settings; files are read later."""
         self.directory, self.settings = directory, settings
         self._curves: dict[tuple[str, bool], list[Curve]] = {}
 
     def saturation_only(self, tasks: Sequence[str]) -> frozenset[str]:
-        """Those tasks of which there is no curve, but a saturation value."""
+        """The tasks that have a saturation value but no curve."""
         lacking = {task for task in tasks if not self.curves(task, self.settings.is_compat)}
         return frozenset(lacking & self._saturated)
 
@@ -154,13 +154,13 @@ def analyse(
     """Compute all metrics of all runs.
 
     Args:
-      runs: any number.
-      settings: how.
+      runs: any number of runs.
+      settings: of the metrics.
       library: of single-task experts.
-      extra_metrics: metrics of users, computed in this order.
+      extra_metrics: custom metrics, computed in this order.
 
     Returns:
-      The analyses in the order of the runs, and by position the error of each run that has none.
+      The analyses in the order of the runs, and the errors of the other runs by position.
     """
     failed: dict[int, L2MetricsError] = {}
     done: dict[int, Analysis] = {}
@@ -186,7 +186,7 @@ def analyse(
 
 
 def _groups(runs: Sequence[Run]) -> list[list[int]]:
-    """Positions of runs of similar size, few enough to be padded together."""
+    """Positions of runs of similar size, in groups that can be padded to one batch."""
     sizes = [(int(run.regimes.counts.max()), len(run.regimes.counts)) for run in runs]
     groups: list[list[int]] = []
     regimes = 0
@@ -218,11 +218,11 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
         processed = process(values, structure, experts, options, ranges)
         if compat:
             processed = processed._replace(values=processed.values + noise)
-        measured = measure(processed.values, experiences, structure, processed.experts, options)
-        return processed, measured
+        metrics = measure(processed.values, experiences, structure, processed.experts, options)
+        return processed, metrics
 
     processed, results = compute(settings.is_compat)
-    their_curves, reference = (None, None) if settings.is_compat else compute(True)
+    reference_curves, reference = (None, None) if settings.is_compat else compute(True)
     return [
         Analysis(
             run=run,
@@ -233,7 +233,7 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
             processed=processed,
             results=results,
             reference=reference,
-            reference_curves=their_curves,
+            reference_curves=reference_curves,
             experiences=experiences,
             extra_regimes={},
             extra_tasks={},
@@ -256,7 +256,7 @@ def padded(
 
     Args:
       runs: L runs of at most R regimes, T rows and K tasks.
-      experts: all curves that they will be compared with.
+      experts: all curves for comparison.
 
     Returns:
       (L, R, T) values and experiences, the structure, and whether rows share an experience in any
@@ -272,15 +272,15 @@ def padded(
     plan["tasks"] -= 1
     repeats = False
     for row, run in enumerate(runs):
-        own = run.regimes
-        size = len(own.counts)
-        inside = np.arange(room) < own.counts[:, None]
+        source = run.regimes
+        size = len(source.counts)
+        inside = np.arange(room) < source.counts[:, None]
         values[row, :size][inside] = run.values
         experiences[row, :size][inside] = run.experiences
         repeats = repeats or has_repeats(run.experiences)
         for arrays in (plan, flags):
             for name, array in arrays.items():
-                array[row, :size] = getattr(own, name)
+                array[row, :size] = getattr(source, name)
     repeats = repeats or any(has_repeats(curve.experiences) for curve in experts)
     structure = find_structure(**plan, **flags, num_tasks=num_tasks, room=room)
     return values, experiences, structure, repeats
@@ -297,7 +297,7 @@ def _range_arrays(runs: Sequence[Run], settings: Settings, num_tasks: int) -> Ra
 
 
 def _noise(runs: Sequence[Run], shape: tuple[int, ...], settings: Settings) -> Floats | float:
-    """Gaussian noise for each row, drawn for each run by itself; 0 where none is asked for."""
+    """Gaussian noise of each row, drawn separately for each run; 0 without noise."""
     mean, spread = settings.noise
     if not mean and not spread:
         return 0.0
@@ -311,11 +311,11 @@ def _noise(runs: Sequence[Run], shape: tuple[int, ...], settings: Settings) -> F
 
 
 def with_extra(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
-    """The analysis with metrics of users; a later one may read what an earlier one found.
+    """Add custom metrics to an analysis; later ones may use the numbers of earlier ones.
 
     Raises:
-      L2MetricsError: one asks for what a log does not have, failed, or returned another shape, or
-        NaN without a reason.
+      L2MetricsError: a metric needs a field that a log does not have, fails, or returns a wrong
+        shape or NaN without a reason.
     """
     if not rows:
         return analysis
@@ -326,21 +326,21 @@ def with_extra(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
     lifetime: dict[str, Numbers] = {}
     for row in rows:
         try:
-            found = compute(row, arrays._replace(columns=columns))
+            numbers = compute(row, arrays._replace(columns=columns))
         except MetricError as error:
             raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
         if row.scope == "block":
-            regimes[row.name], columns[row.name] = found, found.values
-            tasks[row.name] = by_task(found, arrays.tasks, len(arrays.task_names))
+            regimes[row.name], columns[row.name] = numbers, numbers.values
+            tasks[row.name] = by_task(numbers, arrays.tasks, len(arrays.task_names))
         else:
-            (tasks if row.scope == "task" else lifetime)[row.name] = found
+            (tasks if row.scope == "task" else lifetime)[row.name] = numbers
     return replace(analysis, extra_regimes=regimes, extra_tasks=tasks, extra_lifetime=lifetime)
 
 
 def run_arrays(analysis: Analysis) -> Lifetime:
-    """One run as metrics of users see it."""
-    run, own = analysis.run, analysis.run.regimes
-    size, row = len(own.counts), analysis.row
+    """One run as custom metrics receive it."""
+    run, regimes = analysis.run, analysis.run.regimes
+    size, row = len(regimes.counts), analysis.row
 
     def part(values: Floats) -> Floats:
         return np.where(analysis.mask, values[row, :size], np.nan)
@@ -348,12 +348,12 @@ def run_arrays(analysis: Analysis) -> Lifetime:
     return Lifetime(
         values=part(analysis.raw),
         processed=part(analysis.processed.values),
-        counts=own.counts,
+        counts=regimes.counts,
         experiences=analysis.experiences[row, :size],
-        train=own.train,
-        sleep=own.sleep,
-        block_num=own.block_num,
-        tasks=own.tasks,
+        train=regimes.train,
+        sleep=regimes.sleep,
+        block_num=regimes.block_num,
+        tasks=regimes.tasks,
         task_names=run.tasks,
         columns={
             name: analysis.of(numbers).values[:size]
@@ -369,7 +369,7 @@ def expert_curves(analysis: Analysis) -> dict[str, list[Floats]]:
       Task -> one (n,) curve for each of its runs; a task without experts is left out.
     """
     experts, row = analysis.processed.experts, analysis.row
-    found = {
+    by_task = {
         task: [
             np.asarray(values[:count])
             for values, count in zip(experts.values[row, k], experts.counts[row, k], strict=True)
@@ -377,4 +377,4 @@ def expert_curves(analysis: Analysis) -> dict[str, list[Floats]]:
         ]
         for k, task in enumerate(analysis.run.tasks)
     }
-    return {task: curves for task, curves in found.items() if curves}
+    return {task: curves for task, curves in by_task.items() if curves}

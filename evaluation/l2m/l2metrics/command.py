@@ -14,10 +14,10 @@ EPILOG = """examples:
 
 Writes <name>_settings.json, <name>_metrics.json, <name>_regime.tsv and <name>_data.feather, or with
 -R ll_metrics*.{json,tsv,feather}; --statistics adds ll_metrics_statistics.json, with mean, median,
-interquartile mean and standard deviation over the logs and 95 % intervals. JSON is strict: a number
-that is missing is null, and "why" has its reason. Without --compat the defects of l2metrics 3.1 are
-mended, and the JSON lists each number that differs, both values and why. One line on standard error
-for each run that has an error; the others are still computed, and the exit code is 2.
+interquartile mean and standard deviation over the logs and 95 % intervals. JSON is strict: a
+missing number is null, and "why" has its reason. Without --compat the defects of l2metrics 3.1 are
+fixed, and the JSON lists each number that differs, with both values and the reason. Each run with
+an error gives one line on standard error; the others are computed, and the exit code is 2.
 """
 
 
@@ -46,7 +46,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         "-s",
         "--ste-store-mode",
         choices=("w", "a"),
-        help="store the log as a single-task expert: write over, or append to, what is there",
+        help="store the log as a single-task expert: w replaces the runs of the task, a appends",
     )
     add("--clear-ste", action="store_true", help="delete every stored single-task expert")
     add("-c", "--load-settings", metavar="JSON", help="settings file; overrides the flags")
@@ -57,12 +57,12 @@ def _add_methods(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--compat", choices=("l2metrics-3.1",), help="reproduce it number for number, with defects")
     for short, name, choices, text in (
-        ("-r", "variant-mode", "aware agnostic", "tell task variants apart or not"),
-        ("-v", "ste-averaging-method", "metrics time", "how expert runs are joined"),
-        ("-a", "aggregation-method", "mean median", "from tasks to a lifetime"),
-        ("-m", "maintenance-method", "mrlep mrtlp both", "what later tests are compared with"),
-        ("-t", "transfer-method", "ratio contrast both", "how two tests are compared"),
-        ("-n", "normalization-method", "task run none", "range that becomes 1 to 101"),
+        ("-r", "variant-mode", "aware agnostic", "whether task variants are separate tasks"),
+        ("-v", "ste-averaging-method", "metrics time", "what is averaged over expert runs"),
+        ("-a", "aggregation-method", "mean median", "average over tasks"),
+        ("-m", "maintenance-method", "mrlep mrtlp both", "reference of later tests"),
+        ("-t", "transfer-method", "ratio contrast both", "comparison of two tests"),
+        ("-n", "normalization-method", "task run none", "range that is mapped to 1 to 101"),
         ("-g", "smoothing-method", _WINDOWS, "smoothing window"),
     ):
         words = choices.split()
@@ -83,11 +83,23 @@ def _add_methods(parser: argparse.ArgumentParser) -> None:
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("-O", "--output-dir", default="results", metavar="DIR", help="where files go (results)")
+    add(
+        "-O",
+        "--output-dir",
+        default="results",
+        metavar="DIR",
+        help="directory of the files (results)",
+    )
     add("-o", "--output", metavar="NAME", help="beginning of the file names (name of the log)")
-    add("--statistics", action="store_true", help="with -R: statistics over the logs too")
+    add("--statistics", action="store_true", help="with -R: also statistics over the logs")
     add("--seed", type=int, default=0, metavar="N", help="of the intervals (0)")
-    add("-u", "--unit", choices=("exp_num", "steps"), default="exp_num", help="axis of plots")
+    add(
+        "-u",
+        "--unit",
+        choices=("exp_num", "steps"),
+        default="exp_num",
+        help="axis of plots (exp_num)",
+    )
     for flags, name, default, text in (
         (("-e", "--show-eval-lines"), "show_eval_lines", True, "lines between tests in plots (on)"),
         (("-P", "--plot", "--do-plot"), "do_plot", False, "plot; needs the extra for plots (off)"),

@@ -1,10 +1,10 @@
-"""What can be wrong with a log or with what is asked of it, each kind by a name."""
+"""Errors of logs and settings, by name."""
 
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Names of errors; they are printed and stand in the result files."""
+    """Names of errors, as printed and in the result files."""
 
     NO_DIRECTORY = "no-such-directory"
     NO_LOGGER_INFO = "no-logger-info"
@@ -41,10 +41,10 @@ class Kind(StrEnum):
 
 
 class L2MetricsError(ValueError):
-    """Something that metrics cannot be computed from.
+    """Metrics cannot be computed.
 
     Attributes:
-      kind: its name.
+      kind: name of the error.
     """
 
     def __init__(self, kind: Kind, message: str) -> None:

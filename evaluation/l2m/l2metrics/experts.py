@@ -1,4 +1,4 @@
-"""Single-task experts of the tasks of a batch: stored runs, smoothed as learning curves are."""
+"""Single-task experts of the tasks of a batch: stored runs as smoothed learning curves."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from evaluation.metrics.l2m.smoothing import smooth
 
 
 def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
-    """The complete rows of a log as a run of a single-task expert.
+    """Convert the complete rows of a log to a run of a single-task expert.
 
     Args:
       log: of one task.
@@ -26,7 +26,7 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
       The task, in lower case, and the run.
 
     Raises:
-      L2MetricsError: fewer than two complete rows, or not exactly one task trained.
+      L2MetricsError: fewer than two complete rows, or not exactly one trained task.
     """
     status, meanings = to_words(log.table["exp_status"])
     complete = np.array([word == "complete" for word in meanings] or [False])[status]
@@ -38,17 +38,17 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
     kind, kinds = to_words(table["block_type"])
     task, names = to_words(table["task_name"])
     train = np.array([word == "train" for word in kinds])[kind]
-    trained = sorted({names[code] for code in task[train].tolist()})
-    if len(trained) != 1:
-        found = f": {', '.join(trained)}" if trained else ""
+    tasks = sorted({names[code] for code in task[train].tolist()})
+    if len(tasks) != 1:
+        listed = f": {', '.join(tasks)}" if tasks else ""
         raise L2MetricsError(
             Kind.STE_TASKS,
-            f"expected 1 trained task in {log.path} but found {len(trained)}{found}",
+            f"expected 1 trained task in {log.path} but found {len(tasks)}{listed}",
         )
     subtype, _ = to_words(table["block_subtype"])
     codes = (to_numpy(table["block_num"], np.int64), kind, subtype, task)
     changed = np.any([code[1:] != code[:-1] for code in codes], axis=0)
-    return trained[0], SteRun(
+    return tasks[0], SteRun(
         measures={name: to_numpy(table[name], np.float64) for name in log.metrics_columns},
         experiences=to_numpy(table["exp_num"], np.int64),
         regimes=np.concatenate([[0], np.cumsum(changed)]).astype(np.int32),
@@ -58,14 +58,13 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
 
 
 def stored_runs(directory: Path, task: str, settings: Settings) -> tuple[SteRun, ...]:
-    """The runs to compare a task with.
+    """The stored runs of the experts of a task.
 
     Args:
       directory: of the store.
-      task: its name, without the variant where the settings are agnostic of variants.
-      settings: the variant mode and whether to do as l2metrics 3.1, which takes every stored name
-        that begins with the task's, in the order of the directory, and of each the newest run
-        first.
+      task: its name, without the variant if the settings are agnostic of variants.
+      settings: the variant mode, and whether to reproduce l2metrics 3.1: it uses every stored name
+        that begins with the task's, in the order of the directory, with the newest run first.
 
     Raises:
       L2MetricsError: a file of the store is not readable.
@@ -86,7 +85,7 @@ def _matches(name: str, task: str, settings: Settings) -> bool:
 
 
 def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) -> list[Curve]:
-    """Smoothed training of each run, one regime after the other; runs without a value are out.
+    """Smoothed training curve of each run; runs without a value are left out.
 
     Args:
       runs: of one task.
@@ -99,9 +98,9 @@ def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) ->
         values = run.measures.get(settings.perf_measure)
         if values is None:
             continue
-        there = ~np.isnan(values)
-        values, regimes, train = values[there], run.regimes[there], run.train[there]
-        experiences = run.experiences[there]
+        mask = ~np.isnan(values)
+        values, regimes, train = values[mask], run.regimes[mask], run.train[mask]
+        experiences = run.experiences[mask]
         if not len(values) or not train.any():
             continue
         if options.smoothing is not None:

@@ -1,4 +1,4 @@
-"""What ``jaxsim l2metrics`` does with its arguments."""
+"""Implementation of ``jaxsim l2metrics``."""
 
 import argparse
 import json
@@ -21,13 +21,13 @@ from evaluation.metrics.registry import Row
 from evaluation.report.custom import load_rows
 
 FAILED: Final = 2
-"""Exit code where anything failed."""
+"""Exit code if any run failed."""
 
 _PLOTS: Final = "evaluation.report.l2m_plots"
 PLOT_TYPES: Final = ("all", "raw", "eb", "lb", "ste")
-"""Kinds of plots that may be asked for."""
+"""Kinds of plots, as arguments."""
 
-THEIRS: Final = "--compat l2metrics-3.1 gives the numbers of l2metrics 3.1"
+COMPAT_HINT: Final = "--compat l2metrics-3.1 gives the numbers of l2metrics 3.1"
 
 _MAY_BE_NULL: Final = frozenset(
     {"log_dir", "output", "data_range_file", "load_settings", "ste_store_mode", "compat"}
@@ -47,13 +47,13 @@ _LIFETIME_COLUMNS: Final = (
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Store experts or compute metrics, as the flags say.
+    """Store experts or compute metrics, by the flags.
 
     Returns:
       The exit code: 0, or `FAILED` if any run had an error.
 
     Raises:
-      L2MetricsError: a flag or a file that is about no single run of a batch.
+      L2MetricsError: an error of a flag or of a file that is not that of a single run of a batch.
     """
     if arguments.clear_ste:
         count = ste_store.clear(ste_store.default_directory())
@@ -90,25 +90,25 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _load(arguments: argparse.Namespace, path: Path) -> None:
-    """Put the values of a settings file in place of the flags."""
+    """Replace the values of flags by those of a settings file."""
     content = json_of(path, Kind.SETTINGS)
-    known = set(vars(arguments)) - set(_NOT_SETTINGS) | {"data_range"}
-    if not isinstance(content, dict) or set(content) - known:
-        unknown = ", ".join(sorted(set(content) - known)) if isinstance(content, dict) else "none"
+    allowed = set(vars(arguments)) - set(_NOT_SETTINGS) | {"data_range"}
+    if not isinstance(content, dict) or set(content) - allowed:
+        unknown = ", ".join(sorted(set(content) - allowed)) if isinstance(content, dict) else "none"
         raise L2MetricsError(
             Kind.SETTINGS, f"{path} must be a JSON object of settings; unknown: {unknown}"
         )
     ranges = content.pop("data_range", None)
     for name, value in content.items():
-        wanted = _wanted(name, value, getattr(arguments, name))
-        if wanted:
-            raise L2MetricsError(Kind.SETTINGS, f"{path}: {name} is {value!r}; it must be {wanted}")
+        rule = _violated_rule(name, value, getattr(arguments, name))
+        if rule:
+            raise L2MetricsError(Kind.SETTINGS, f"{path}: {name} is {value!r}; it must be {rule}")
         setattr(arguments, name, value)
     arguments.data_range = None if ranges is None else checked_ranges(path, ranges)
 
 
-def _wanted(name: str, value: Any, default: Any) -> str:
-    """What a value of a settings file must be; empty if it is."""
+def _violated_rule(name: str, value: Any, default: Any) -> str:
+    """The rule that a value of a settings file violates; empty for a valid value."""
 
     def is_number(item: Any, kind: Any = int | float) -> bool:
         return isinstance(item, kind) and not isinstance(item, bool)
@@ -164,9 +164,9 @@ def _warn(analyses: Sequence[Analysis]) -> None:
 
 def _warn_of_pickles(directory: Path) -> None:
     if names := ste_store.pickles(directory):
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         print(
-            f"jaxsim: warning: {directory} has expert files of l2metrics ({shown}), which are "
+            f"jaxsim: warning: {directory} has expert files of l2metrics ({listed}), which are "
             "never opened, because a pickle can run any program; store the expert's log again: "
             "jaxsim l2metrics -l EXPERT_LOG -s w",
             file=sys.stderr,
@@ -231,7 +231,7 @@ def _write_batch(
 def _statistics(
     arguments: argparse.Namespace, settings: Settings, analyses: Sequence[Analysis]
 ) -> None:
-    """Statistics over the logs, printed and written; imports JAX, which nothing else here does."""
+    """Print and write statistics over the logs; only this function imports JAX."""
     from evaluation.l2m.l2metrics.statistics import over_logs
 
     content = over_logs(analyses, settings, arguments.seed)
@@ -248,8 +248,8 @@ def _statistics(
     _table([headings, *rows])
     if len({json.dumps(run_json(a)["normalization_data_range"]) for a in analyses}) > 1:
         print(
-            "jaxsim: warning: each log was normalised by its own range, so that their values "
-            "cannot be compared; give the ranges of the tasks with -d",
+            "jaxsim: warning: each log was normalised by its own range, so their values cannot be "
+            "compared; give the ranges of the tasks with -d",
             file=sys.stderr,
         )
 
@@ -264,10 +264,10 @@ def _estimate(part: Mapping[str, Any]) -> str:
 def _plot(
     arguments: argparse.Namespace, analyses: Sequence[Analysis]
 ) -> dict[Path, L2MetricsError]:
-    """Plot every run, a task in one colour in all of them; returns the error of each that failed.
+    """Plot every run, with one colour per task; returns the errors of runs by path.
 
     Raises:
-      L2MetricsError: what plots need is not installed.
+      L2MetricsError: matplotlib is not installed.
     """
     plots = _plots()
     kinds = plots.KINDS if "all" in arguments.plot_types else tuple(arguments.plot_types)
@@ -302,7 +302,7 @@ def _plots() -> Any:
     """The module of plots.
 
     Raises:
-      L2MetricsError: what it needs is not installed.
+      L2MetricsError: matplotlib is not installed.
     """
     try:
         plots = import_module(_PLOTS)
@@ -313,7 +313,7 @@ def _plots() -> Any:
 
 
 def _print(analyses: Sequence[Analysis]) -> None:
-    """The lifetime metrics of every run, two digits, and below what is missing or different."""
+    """Print the lifetime metrics of every run, and those that are missing or differ."""
     if not analyses:
         return
     rows = [{"run": a.run.name, **lifetime_values(a)} for a in analyses]
@@ -327,7 +327,7 @@ def _print(analyses: Sequence[Analysis]) -> None:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> None:
-    """Rows in a frame, the first one the headings."""
+    """Print rows in a frame; the first one has the headings."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     for line in (None, rows[0], None, *rows[1:], None):
@@ -345,15 +345,15 @@ def _explain(analysis: Analysis) -> None:
             print(f"{name} is missing: {reason}")
     for name, entry in content.get(DIFFERENCE, {}).items():
         if "here" in entry:
-            there = _digits(entry["there"])
-            print(f"{name} differs from l2metrics 3.1, which has {there}: {entry['because']}")
+            value = _digits(entry["there"])
+            print(f"{name} differs from l2metrics 3.1, which has {value}: {entry['because']}")
             differs = True
     if differs:
-        print(THEIRS)
+        print(COMPAT_HINT)
 
 
 def _name_differences(analyses: Sequence[Analysis]) -> None:
-    """One line about the metrics of several runs that l2metrics 3.1 has otherwise."""
+    """Print one line about the metrics of several runs that differ from l2metrics 3.1."""
     counts: dict[str, int] = {}
     for analysis in analyses:
         for name, entry in run_json(analysis).get(DIFFERENCE, {}).items():
@@ -361,8 +361,8 @@ def _name_differences(analyses: Sequence[Analysis]) -> None:
                 counts[name] = counts.get(name, 0) + 1
     if counts:
         words = [f"{name} ({count} of {len(analyses)} runs)" for name, count in counts.items()]
-        print(f"l2metrics 3.1 has other numbers of {', '.join(words)}; the JSON says why")
-        print(THEIRS)
+        print(f"l2metrics 3.1 has other numbers of {', '.join(words)}; the JSON has the reasons")
+        print(COMPAT_HINT)
 
 
 def _digits(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Writes result files under the names and in the schemas of l2metrics 3.1."""
+"""Writers of result files with the names and schemas of l2metrics 3.1."""
 
 import csv
 import io
@@ -33,23 +33,23 @@ _SETTINGS_OF_A_RUN: Final = (
     "window_length",
     "clamp_outliers",
 )
-"""Keys of a settings file in l2metrics 3.1, behind ``log_dir``; ours has the others behind them."""
+"""Keys of a settings file in l2metrics 3.1 after ``log_dir``; our further keys come last."""
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Strict JSON on one line, as l2metrics writes it."""
+    """Write strict JSON on one line, as l2metrics does."""
     write_whole(path, json.dumps(content, allow_nan=False) + "\n")
 
 
 def settings_json(settings: Settings, log_dir: str) -> dict[str, Any]:
-    """Every setting; those that l2metrics 3.1 writes first."""
+    """All settings; those of l2metrics 3.1 come first."""
     values = settings.to_json()
     first = {name: values.pop(name) for name in _SETTINGS_OF_A_RUN}
     return {"log_dir": log_dir, **first, **values}
 
 
 def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """A table of tab-separated values; an empty cell for None."""
+    """Write a table of tab-separated values, with an empty cell for None."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter="\t", lineterminator="\n")
     writer.writerow(columns)
@@ -58,7 +58,7 @@ def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[s
 
 
 def write_regimes(path: Path, analyses: Sequence[Analysis], run_first: bool) -> None:
-    """The regime table of one run or of many; columns that only some runs have are empty cells."""
+    """Write the regime table of one run or of many; missing columns of a run are empty cells."""
     rows = [row for analysis in analyses for row in regime_rows(analysis)]
     columns = list(max((row.keys() for row in rows), key=len, default=()))
     if run_first and columns:
@@ -79,7 +79,7 @@ def regime_table(analysis: Analysis) -> pa.Table:
 
 
 def run_table(analysis: Analysis) -> pa.Table:
-    """All rows of a run with their performance before and after each step of processing."""
+    """All rows of a run, with performance after each step of processing."""
     run, settings = analysis.run, analysis.settings
     measure, steps = settings.perf_measure, analysis.processed
     columns = {name: _plain(run.table[name]) for name in run.table.column_names}
@@ -108,12 +108,12 @@ def regime_numbers(run: Run) -> Any:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column without dictionary, which readers of the file need not know."""
+    """A column without dictionary encoding, for any reader of the file."""
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
 def write_feather(path: Path, table: pa.Table) -> None:
-    """A table as a Feather file of version 2: the file format of Arrow, compressed by LZ4."""
+    """Write a table as a Feather file of version 2 (Arrow IPC), compressed by LZ4."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_file(sink, table.schema, options=options) as file:
@@ -122,7 +122,7 @@ def write_feather(path: Path, table: pa.Table) -> None:
 
 
 def batch_table(analyses: Sequence[Analysis]) -> pa.Table:
-    """The rows of all runs: the columns that l2metrics 3.1 keeps for a batch, ``run_id`` last."""
+    """The rows of all runs, with the columns of l2metrics 3.1 for a batch; ``run_id`` is last."""
     tables = []
     for analysis in analyses:
         table, measure = analysis.run.table, analysis.settings.perf_measure

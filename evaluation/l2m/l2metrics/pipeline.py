@@ -1,4 +1,4 @@
-"""From log directories to the numbers of each run, whatever becomes of the others."""
+"""Metrics of log directories, with an error per run that fails."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -23,11 +23,11 @@ from evaluation.metrics.registry import Row
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a number of log directories.
+    """Results of log directories.
 
     Attributes:
-      analyses: one for each run that could be measured, in the order given.
-      errors: directory -> what was wrong with it.
+      analyses: of the runs without an error, in the given order.
+      errors: directory -> its error.
     """
 
     analyses: list[Analysis]
@@ -40,16 +40,16 @@ def run(
     store: Path | None = None,
     extra_metrics: Sequence[Row] = (),
 ) -> Outcome:
-    """Compute the metrics of today of any number of logs.
+    """Compute the metrics of l2metrics 3.1 for any number of logs.
 
     Args:
-      log_dirs: one log directory or many; a bare name is looked for below ``$L2DATA/logs``.
-      settings: how; the defaults of l2metrics 3.1, without its defects, if None.
+      log_dirs: one log directory or many; a bare name is looked up below ``$L2DATA/logs``.
+      settings: of the metrics; if None, the defaults of l2metrics 3.1 without its defects.
       store: directory of single-task experts; `ste_store.default_directory` if None.
-      extra_metrics: metrics of users; they reach every result file.
+      extra_metrics: custom metrics; they are in every result file.
 
     Returns:
-      `Outcome`; the error of one run never touches another.
+      `Outcome`; the error of a run does not affect other runs.
 
     Example:
       >>> outcome = run("logs/my-run", Settings(perf_measure="performance"))
@@ -74,31 +74,31 @@ def find_logs(root: Path) -> list[Path]:
     """Every directory below `root` that has an info file of a log, sorted; not `root` itself.
 
     Raises:
-      L2MetricsError: there is none.
+      L2MetricsError: there is no log.
     """
-    found = []
-    for folder, below, names in os.walk(root):
+    paths = []
+    for folder, subfolders, names in os.walk(root):
         if {LOGGER_INFO, SCENARIO_INFO} & set(names) and Path(folder) != root:
-            found.append(Path(folder))
-            below.clear()  # what lies below is this log's own
-    if not found:
+            paths.append(Path(folder))
+            subfolders.clear()  # they belong to this log
+    if not paths:
         hint = "; it is a log itself: leave out -R" if is_log(root) else ""
         raise L2MetricsError(Kind.NO_RUNS, f"there is no log below {root}{hint}")
-    return sorted(found)
+    return sorted(paths)
 
 
 def store_experts(
     log_dirs: Iterable[str | os.PathLike[str]], append: bool, store: Path | None = None
 ) -> tuple[dict[Path, str], dict[Path, L2MetricsError]]:
-    """Put logs of single-task experts into the store.
+    """Add logs of single-task experts to the store.
 
     Args:
-      log_dirs: one log an expert run.
-      append: whether runs that are there stay; otherwise the first run of a task replaces them.
+      log_dirs: one log per expert run.
+      append: whether to keep existing runs; otherwise the first run of a task replaces them.
       store: directory; `ste_store.default_directory` if None.
 
     Returns:
-      Directory -> task for each run stored, and directory -> error for each that was not.
+      Directory -> task for each stored run, and directory -> error for each of the others.
     """
     directory = store or ste_store.default_directory()
     stored: dict[Path, str] = {}

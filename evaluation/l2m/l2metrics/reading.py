@@ -1,4 +1,4 @@
-"""Reads l2logger directories for metrics: the log's columns as one table, its errors by name."""
+"""Reader of l2logger directories for metrics: columns as one table, errors with names."""
 
 import os
 import re
@@ -52,10 +52,10 @@ class RawLog:
     Attributes:
       path: its directory.
       metrics_columns: names of the performance columns.
-      scenario: complexity, difficulty and scenario_type, "" where one is missing.
+      scenario: complexity, difficulty and scenario_type; "" for a missing one.
       seconds: (n,) timestamp of each row, seconds since 1970.
       table: the rows; columns of text are dictionaries, task names are in lower case.
-      warnings: what is unusual and allowed.
+      warnings: about unusual but allowed content.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class RawLog:
 
 
 def find_log(name: str | os.PathLike[str]) -> Path:
-    """The directory of a log: a path that exists, or a bare name below ``$L2DATA/logs``.
+    """The directory of a log: an existing path, or a bare name below ``$L2DATA/logs``.
 
     Raises:
       L2MetricsError: there is neither.
@@ -87,10 +87,10 @@ def read_log_columns(path: Path) -> RawLog:
     """Read and check one log.
 
     Args:
-      path: the directory that holds logger_info.json.
+      path: the directory with logger_info.json.
 
     Raises:
-      L2MetricsError: the log is not valid; with file and line where it is about one.
+      L2MetricsError: the log is not valid; with file and line if there is one.
     """
     if is_learnkit(path):
         raise L2MetricsError(
@@ -101,7 +101,7 @@ def read_log_columns(path: Path) -> RawLog:
     try:
         log = read_columns(path, lower_case=True)
     except LogError as error:
-        raise _named(error) from error
+        raise _as_metrics_error(error) from error
     return RawLog(
         path=path,
         metrics_columns=log.metrics_columns,
@@ -112,8 +112,8 @@ def read_log_columns(path: Path) -> RawLog:
     )
 
 
-def _named(error: LogError) -> L2MetricsError:
-    """The errors of a log in one line, under the name of the first."""
+def _as_metrics_error(error: LogError) -> L2MetricsError:
+    """The errors of a log in one line, with the name of the first."""
     first = next(problem for problem in error.problems if problem.severity == "error")
     return L2MetricsError(_kind(first), error.line())
 
@@ -130,22 +130,22 @@ def _kind(problem: Problem) -> Kind:
 
 
 def _warnings(log: LogColumns) -> list[str]:
-    """What the log as a whole is warned of; rows without a value are counted by who leaves them."""
+    """Warnings about the whole log; `make_run` counts rows without a value."""
     of_rows = (p.path.name == DATA_FILE and p.line != 1 for p in log.warnings)
-    found = [
+    warnings = [
         f"{problem.path.name}: {problem.message}"
         for problem, row in zip(log.warnings, of_rows, strict=True)
         if not row
     ]
     if not all(TASK_NAME.fullmatch(task) for task in log.task_name.values):
-        found.append("a task name is not of the form <task>_<variant>")
-    return found
+        warnings.append("a task name is not of the form <task>_<variant>")
+    return warnings
 
 
 def _table(log: LogColumns) -> pa.Table:
-    """The columns in the order of the format: the standard ones, then the others by name."""
-    others = {name: from_numpy(column) for name, column in log.metrics.items()}
-    others |= {name: _typed(column) for name, column in log.extras.items()}
+    """The columns in the order of the format: standard ones, then further ones by name."""
+    further = {name: from_numpy(column) for name, column in log.metrics.items()}
+    further |= {name: _typed(column) for name, column in log.extras.items()}
     return pa.table(
         {
             "block_num": from_numpy(log.block_num),
@@ -157,7 +157,7 @@ def _table(log: LogColumns) -> pa.Table:
             "task_params": _words(log.task_params),
             "exp_status": from_words(log.complete.astype(np.int32), _STATUSES),
             "timestamp": timestamp_texts(log.timestamp).cast(pa.string()),
-            **{name: others[name] for name in sorted(others)},
+            **{name: further[name] for name in sorted(further)},
         }
     )
 
@@ -167,7 +167,7 @@ def _words(column: Coded[str]) -> pa.DictionaryArray:
 
 
 def _typed(column: Coded[str]) -> pa.Array:
-    """A column as numbers if every value is one; else text."""
+    """A column as numbers if all values are numbers, else as text."""
     inferred = numbers(column)
     return _words(column) if inferred is None else from_numpy(inferred)
 

@@ -1,4 +1,4 @@
-"""The numbers of one run as plain JSON values, in the schema of l2metrics 3.1."""
+"""Numbers of one run as plain JSON values, in the schema of l2metrics 3.1."""
 
 import math
 from collections.abc import Iterator
@@ -15,39 +15,44 @@ from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.reasons import Reason, sentence_of
 
 DIFFERENCE: Final = "differs_from_l2metrics_3.1"
-"""Key of the metrics whose numbers l2metrics 3.1 has otherwise."""
+"""Key of the metrics whose numbers differ from l2metrics 3.1."""
 
 TOLERANCE: Final = 1e-9
-"""Relative difference below which two numbers count as the same."""
+"""Relative difference up to which two numbers count as equal."""
 
-_CENTRED: Final = "a smoothing window of odd length is centred; there it lags by one episode"
+_CENTRED: Final = (
+    "a smoothing window of odd length is centred; in l2metrics 3.1 it lags by one episode"
+)
 _TRANSFER: Final = (
-    "every task trained between two tests is booked, all values of a pair count, and training of "
-    "the tested task itself is left out; there the one task that appeared last in the lifetime "
-    "gets everything, own training too, and the first value of each pair counts alone"
+    "transfer is attributed to every task trained between two tests, but not if the tested task "
+    "was trained itself, and all values of a pair count; l2metrics 3.1 attributes it to the task "
+    "that appeared last in the lifetime, includes training of the tested task, and uses only the "
+    "first value of each pair"
 )
 _FLAT: Final = (
-    "values of a task that differ by rounding alone count as constant; there the rounding is "
-    "stretched over the whole range"
+    "values of a task that differ by rounding alone count as constant; l2metrics 3.1 stretches the "
+    "rounding over the whole range"
 )
-_SPLIT: Final = "other task parameters begin a regime; there they make the whole run an error"
+_SPLIT: Final = (
+    "other task parameters begin a regime; in l2metrics 3.1 they are an error of the run"
+)
 _BECAUSE: Final = {
     "forward_transfer": _TRANSFER,
     "backward_transfer": _TRANSFER,
-    "sample_efficiency": "saturation is taken from the curve as it is; there it is smoothed again",
+    "sample_efficiency": "saturation is that of the curve; l2metrics 3.1 smooths the curve again",
 }
 
 
 def selected_metrics(settings: Settings) -> list[str]:
-    """Names of the lifetime metrics that the settings ask for, in the order of the files."""
-    unwanted = {
+    """Names of the lifetime metrics of the settings, in the order of the files."""
+    excluded = {
         "mrlep": "mrtlp",
         "mrtlp": "mrlep",
         "ratio": "contrast",
         "contrast": "ratio",
     }
     endings = [
-        unwanted[method]
+        excluded[method]
         for method in (settings.maintenance_method, settings.transfer_method)
         if method != "both"
     ]
@@ -55,7 +60,7 @@ def selected_metrics(settings: Settings) -> list[str]:
 
 
 def lifetime_values(analysis: Analysis) -> dict[str, float | None]:
-    """Name -> lifetime number, custom metrics last; None for what is missing."""
+    """Name -> lifetime number, None if missing; custom metrics are last."""
     results, row = analysis.results, analysis.row
     values = {
         name: json_number(results.lifetime[name].values[row])
@@ -65,12 +70,12 @@ def lifetime_values(analysis: Analysis) -> dict[str, float | None]:
     for name, numbers in analysis.extra_tasks.items():
         finite = numbers.values[np.isfinite(numbers.values)]
         values[name] = json_number(average(finite)) if len(finite) else None
-    values |= {name: json_number(of.values) for name, of in analysis.extra_lifetime.items()}
+    values |= {name: json_number(n.values) for name, n in analysis.extra_lifetime.items()}
     return values
 
 
 def run_json(analysis: Analysis) -> dict[str, Any]:
-    """Everything about one run, with the reason of every null and what l2metrics 3.1 differs in."""
+    """All values of one run, with the reasons of nulls and the differences from l2metrics 3.1."""
     run = analysis.run
     regimes = run.regimes
     train_rows = int(regimes.counts[regimes.train].sum())
@@ -100,7 +105,7 @@ def run_json(analysis: Analysis) -> dict[str, Any]:
 
 
 def json_number(value: Any) -> float | None:
-    """A number that strict JSON has; None for one that it has not."""
+    """A number for strict JSON; None if it is not finite."""
     number = float(value)
     return number if math.isfinite(number) else None
 
@@ -116,7 +121,7 @@ def _range_json(analysis: Analysis) -> dict[str, dict[str, float | None]] | None
 
 
 def _ends(analysis: Analysis) -> tuple[Any, Any]:
-    """(K,) lowest and highest value of each task, which normalisation is from."""
+    """(K,) lowest and highest value of each task, the range of normalisation."""
     low, high = (
         np.broadcast_to(end, (len(analysis.raw), end.shape[-1]))[analysis.row]
         for end in analysis.processed.ranges
@@ -127,11 +132,11 @@ def _ends(analysis: Analysis) -> tuple[Any, Any]:
 def _task_json(analysis: Analysis, task: int) -> dict[str, Any]:
     results, row, settings = analysis.results, analysis.row, analysis.settings
     regimes = analysis.run.regimes
-    own = np.flatnonzero(regimes.tasks == task)
-    train, counted = regimes.train[own], analysis.structure.counted[row, own]
+    places = np.flatnonzero(regimes.tasks == task)
+    train, counted = regimes.train[places], analysis.structure.counted[row, places]
 
-    def listed(numbers: Numbers, chosen: Any = slice(None)) -> list[float]:
-        values = numbers.values[row, own[chosen]]
+    def listed(numbers: Numbers, mask: Any = slice(None)) -> list[float]:
+        values = numbers.values[row, places[mask]]
         return [value for value in values.tolist() if math.isfinite(value)]
 
     content: dict[str, Any] = {}
@@ -141,64 +146,66 @@ def _task_json(analysis: Analysis, task: int) -> dict[str, Any]:
             content[name] = _transfers(analysis, task, direction, kind)
         else:
             content[name] = json_number(results.tasks[name].values[row, task])
-    content |= {name: json_number(of.values[task]) for name, of in analysis.extra_tasks.items()}
+    content |= {name: json_number(n.values[task]) for name, n in analysis.extra_tasks.items()}
     content["recovery_times"] = _recoveries(analysis, listed(results.recovery))
     content["avg_train_perf_vals"] = listed(results.regimes.avg_perf, train)
     content["avg_eval_perf_vals"] = listed(results.regimes.avg_perf, ~train & counted)
     for kind, numbers in (("mrlep", results.mrlep), ("mrtlp", results.mrtlp)):
         if settings.maintenance_method in (kind, "both"):
-            content[f"maintenance_val_{kind}"] = _stretches(numbers.values[row, own])
+            content[f"maintenance_val_{kind}"] = _sequences(numbers.values[row, places])
     content |= _expert_lists(analysis, task)
     low, high = (end[row, task] for end in results.extremes)
     content |= {
         "min": json_number(low),
         "max": json_number(high),
-        "num_lx": int(regimes.counts[own][train].sum()),
-        "num_ex": int(regimes.counts[own][~train].sum()),
+        "num_lx": int(regimes.counts[places][train].sum()),
+        "num_ex": int(regimes.counts[places][~train].sum()),
     }
     return content
 
 
 def _recoveries(analysis: Analysis, times: list[float]) -> list[float]:
-    """Recovery times of a task; l2metrics 3.1 lists none where the whole lifetime has just one."""
+    """Recovery times of a task; l2metrics 3.1 lists none if the whole lifetime has only one."""
     row = analysis.results.recovery.values[analysis.row]
-    alone = int(np.isfinite(row).sum()) < 2
-    return [] if alone and analysis.settings.is_compat else times
+    too_few = int(np.isfinite(row).sum()) < 2
+    return [] if too_few and analysis.settings.is_compat else times
 
 
-def _stretches(values: Any) -> list[list[float]]:
-    """The numbers of neighbouring regimes of the task, a list a stretch."""
-    stretches: list[list[float]] = []
+def _sequences(values: Any) -> list[list[float]]:
+    """Numbers of the task's regimes, one list per sequence without a missing number."""
+    sequences: list[list[float]] = []
     missing = True
     for value in values.tolist():
         if math.isnan(value):
             missing = True
             continue
         if missing:
-            stretches.append([])
-        stretches[-1].append(value)
+            sequences.append([])
+        sequences[-1].append(value)
         missing = False
-    return stretches
+    return sequences
 
 
 def _transfers(
     analysis: Analysis, task: int, direction: str, kind: str
 ) -> dict[str, list[float | None]]:
-    """Task -> what training `task` did to it, in the order of its tests."""
+    """Task -> transfer to it from training `task`, in the order of its tests."""
     transfer = analysis.results.transfer
     values = getattr(transfer, kind).values[analysis.row]
-    booked = getattr(transfer, direction)
-    booked = np.broadcast_to(booked, (len(analysis.raw), *booked.shape[1:]))[analysis.row, :, task]
-    there = np.isfinite(values)
+    attributed = getattr(transfer, direction)
+    attributed = np.broadcast_to(attributed, (len(analysis.raw), *attributed.shape[1:]))[
+        analysis.row, :, task
+    ]
+    listed = np.isfinite(values)
     if analysis.settings.is_compat:
-        # l2metrics 3.1 lists the NaN of a test without a number as well.
+        # l2metrics 3.1 also lists the NaN of a test without a number.
         reasons = getattr(transfer, kind).reasons[analysis.row]
-        there = there | (reasons == Reason.NON_FINITE_VALUE)
-    found: dict[str, list[float | None]] = {}
-    for place in np.flatnonzero(booked & there).tolist():
+        listed = listed | (reasons == Reason.NON_FINITE_VALUE)
+    transfers: dict[str, list[float | None]] = {}
+    for place in np.flatnonzero(attributed & listed).tolist():
         other = analysis.run.tasks[analysis.run.regimes.tasks[place]]
-        found.setdefault(other, []).append(json_number(values[place]))
-    return found
+        transfers.setdefault(other, []).append(json_number(values[place]))
+    return transfers
 
 
 def _expert_lists(analysis: Analysis, task: int) -> dict[str, Any]:
@@ -224,7 +231,7 @@ def _expert_lists(analysis: Analysis, task: int) -> dict[str, Any]:
 def _why(
     analysis: Analysis, lifetime: dict[str, float | None], tasks: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """The reason of every null at the level of the lifetime and of its tasks."""
+    """The reasons of all nulls of the lifetime and of its tasks."""
     results, row = analysis.results, analysis.row
     whole = {
         name: _sentence(results.lifetime[name].reasons[row], bool(analysis.saturation_only))
@@ -251,8 +258,8 @@ def _why(
             if value is None and name in reasons
         }
         missing |= {
-            name: sentence_of(of.reasons[index])
-            for name, of in analysis.extra_tasks.items()
+            name: sentence_of(n.reasons[index])
+            for name, n in analysis.extra_tasks.items()
             if content[name] is None
         }
         missing |= {
@@ -263,7 +270,7 @@ def _why(
 
 
 def _sentence(code: int, saturation_only: bool) -> str:
-    """A reason in words; another one for no expert where its saturation value is known."""
+    """A reason in words; without an expert's curve it depends on the saturation value."""
     reason = Reason(int(code))
     if reason is Reason.NO_STE and saturation_only:
         reason = Reason.NO_STE_CURVE
@@ -272,33 +279,32 @@ def _sentence(code: int, saturation_only: bool) -> str:
 
 def _no_transfer(analysis: Analysis) -> Reason:
     size = len(analysis.run.regimes.counts)
-    own = analysis.structure.own_training[analysis.row, :size]
-    return (
-        Reason.OWN_TRAINING if own.any() and not analysis.settings.is_compat else Reason.NO_TRANSFER
-    )
+    own_training = analysis.structure.own_training[analysis.row, :size].any()
+    is_compat = analysis.settings.is_compat
+    return Reason.OWN_TRAINING if own_training and not is_compat else Reason.NO_TRANSFER
 
 
 def _differences(analysis: Analysis) -> dict[str, Any]:
-    """The lifetime metrics that l2metrics 3.1 has otherwise: both numbers, and why."""
-    found: dict[str, Any] = {}
+    """The metrics that differ from l2metrics 3.1, with both numbers and the reason."""
+    metrics: dict[str, Any] = {}
     for name in selected_metrics(analysis.settings):
-        here, there = (
+        ours, theirs = (
             json_number(results.lifetime[name].values[analysis.row])
             for results in (analysis.results, analysis.reference)
             if results is not None
         )
-        if not _same(here, there):
-            found[name] = {"here": here, "there": there, "because": _because(name, analysis)}
+        if not _same(ours, theirs):
+            metrics[name] = {"here": ours, "there": theirs, "because": _because(name, analysis)}
             if "_transfer_" in name:
-                found[name] |= _own_training(analysis)
+                metrics[name] |= _own_training(analysis)
     columns = _regime_differences(analysis, analysis.reference)
     if _split_by_params(analysis.run.regimes):
         columns["regime_num"] = {"because": _SPLIT}
-    return {**found, **({"regimes": columns} if columns else {})}
+    return {**metrics, **({"regimes": columns} if columns else {})}
 
 
 def _split_by_params(regimes: Regimes) -> bool:
-    """Whether two neighbouring regimes differ in nothing but the task's parameters."""
+    """Whether two neighbouring regimes differ only in the task's parameters."""
     same = np.ones(len(regimes.counts) - 1, bool)
     for column in (regimes.block_num, regimes.train, regimes.sleep, regimes.tasks):
         same &= column[1:] == column[:-1]
@@ -306,32 +312,32 @@ def _split_by_params(regimes: Regimes) -> bool:
 
 
 def _regime_differences(analysis: Analysis, reference: LifetimeMetrics | None) -> dict[str, Any]:
-    """Column -> how many regimes differ."""
-    size, found = len(analysis.run.regimes.counts), {}
+    """Column -> number of regimes that differ, and the reason."""
+    size, columns = len(analysis.run.regimes.counts), {}
     if reference is None:
         return {}
     for name in RegimeNumbers._fields:
-        here, there = (
+        ours, theirs = (
             getattr(results.regimes, name).values[analysis.row, :size]
             for results in (analysis.results, reference)
         )
         with np.errstate(invalid="ignore"):
-            same = np.isclose(here, there, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+            same = np.isclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
         if not same.all():
-            found[name] = {
+            columns[name] = {
                 "regimes_that_differ": int((~same).sum()),
                 "because": _BECAUSE["sample_efficiency"]
                 if "sat" in name
                 else _because(name, analysis),
             }
-    return found
+    return columns
 
 
 def _own_training(analysis: Analysis) -> dict[str, list[int]]:
-    """The test regimes before which the tested task itself was trained since its last test."""
+    """The test regimes whose task itself was trained since its last test."""
     size = len(analysis.run.regimes.counts)
-    own = analysis.structure.own_training & ~analysis.structure.train
-    places = np.flatnonzero(own[analysis.row, :size])
+    mask = analysis.structure.own_training & ~analysis.structure.train
+    places = np.flatnonzero(mask[analysis.row, :size])
     return {"own_training_before_regimes": places.tolist()} if len(places) else {}
 
 
@@ -342,7 +348,9 @@ def _because(name: str, analysis: Analysis) -> str:
     if _has_flat_task(analysis):
         reasons.append(_FLAT)
     if any(analysis.settings.noise):
-        reasons.append("noise is added before the curves are processed; there it is added after")
+        reasons.append(
+            "noise is added before the curves are processed; l2metrics 3.1 adds it after"
+        )
     return "; ".join(reasons or ["values that differ by rounding alone count as equal"])
 
 
@@ -356,7 +364,7 @@ def _lags(analysis: Analysis) -> bool:
     ours, row = analysis.processed, analysis.row
     if not _all_close(analysis.rows(ours.smoothed), analysis.rows(theirs.smoothed)):
         return True
-    # Experts are there only after normalisation, which a task without spread may change as well.
+    # Only normalised experts are available; a task without spread changes them too.
     same = _all_close(ours.experts.values[row], theirs.experts.values[row])
     return not same and not _has_flat_task(analysis)
 
@@ -366,7 +374,7 @@ def _all_close(one: Any, other: Any) -> bool:
 
 
 def _has_flat_task(analysis: Analysis) -> bool:
-    """Whether the values of a task differ, but by rounding alone."""
+    """Whether the values of a task differ by rounding alone."""
     if analysis.settings.normalization_method == "none":
         return False
     low, high = _ends(analysis)
@@ -374,31 +382,31 @@ def _has_flat_task(analysis: Analysis) -> bool:
     return bool(((high > low) & (high - low <= ROUNDING * np.finfo(np.float64).eps * scale)).any())
 
 
-def _same(here: float | None, there: float | None) -> bool:
-    if here is None or there is None:
-        return here is there
-    return math.isclose(here, there, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+def _same(ours: float | None, theirs: float | None) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    return math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
 def regime_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
-    """One mapping a regime: the columns of the regime table; None for an empty cell."""
-    run, own = analysis.run, analysis.run.regimes
-    shown = shown_params(own) if analysis.settings.variant_mode == "aware" else None
+    """Yield one mapping per regime, the columns of the regime table; None for an empty cell."""
+    run, regimes = analysis.run, analysis.run.regimes
+    params = shown_params(regimes) if analysis.settings.variant_mode == "aware" else None
     numbers = {
         name: getattr(analysis.results.regimes, name).values[analysis.row].tolist()
         for name in RegimeNumbers._fields
     }
-    extra = {name: of.values.tolist() for name, of in analysis.extra_regimes.items()}
-    for place in range(len(own.counts)):
+    extra = {name: n.values.tolist() for name, n in analysis.extra_regimes.items()}
+    for place in range(len(regimes.counts)):
         row: dict[str, Any] = {
-            "block_num": int(own.block_num[place]),
-            "block_type": "train" if own.train[place] else "test",
-            "block_subtype": "sleep" if own.sleep[place] else "wake",
-            "task_name": run.tasks[own.tasks[place]],
+            "block_num": int(regimes.block_num[place]),
+            "block_type": "train" if regimes.train[place] else "test",
+            "block_subtype": "sleep" if regimes.sleep[place] else "wake",
+            "task_name": run.tasks[regimes.tasks[place]],
             "regime_num": place,
         }
-        if shown is not None:
-            row["task_params"] = shown[place]
+        if params is not None:
+            row["task_params"] = params[place]
         for name, values in (numbers | extra).items():
             value = json_number(values[place])
             whole = name.startswith("exp_to") and value is not None

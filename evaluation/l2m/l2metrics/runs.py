@@ -1,4 +1,4 @@
-"""One lifetime as the metrics see it: complete rows with a value, numbered regimes and tasks."""
+"""One lifetime as the input of metrics: complete rows with a value, regimes and tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class Regimes:
 
     Attributes:
       starts: (R,) position of the first row.
-      counts: (R,) number of rows; 0 for a regime none of whose rows has a value.
+      counts: (R,) number of rows with a value; may be 0.
       block_num: (R,) number of the block.
       train: (R,) whether the agent learns in it.
-      sleep: (R,) whether it is of subtype sleep.
+      sleep: (R,) whether it has the subtype sleep.
       tasks: (R,) position of its task in `Run.tasks`.
       params: R texts of the first row's task parameters.
     """
@@ -53,13 +53,13 @@ class Run:
       path: the directory.
       metrics_columns: names of all performance columns.
       scenario: complexity, difficulty and scenario_type.
-      tasks: names, those trained first, then by block and first appearance.
+      tasks: names; trained tasks come first, then by first appearance.
       regimes: in order.
       values: (N,) performance.
       experiences: (N,) number of each row's experience.
       runtime: seconds between the first and the last timestamp of the rows.
       table: (N,) all columns of the rows.
-      warnings: what is unusual and allowed.
+      warnings: about unusual but allowed content.
     """
 
     name: str
@@ -76,29 +76,29 @@ class Run:
 
 
 def base_task(task: str) -> str:
-    """Name of a task without its variant: what stands before the first "_"."""
+    """Name of a task without its variant: the part before the first "_"."""
     return task.split("_", 1)[0]
 
 
 def make_run(log: RawLog, settings: Settings) -> Run:
-    """Choose the rows that count, number regimes and order tasks.
+    """Select complete rows with a value, number regimes and order tasks.
 
-    By default regimes are numbered first, other task parameters begin a regime, and rows without a
-    value leave it shorter. l2metrics 3.1 leaves out the rows first, so neighbours of a regime
-    without values may merge, and joins rows whatever their parameters.
+    By default regimes are numbered first, and other task parameters begin a regime; rows without a
+    value are then left out. l2metrics 3.1 leaves out these rows first, so neighbours of a regime
+    without values may merge, and its regimes do not depend on parameters.
 
     Args:
       log: one log.
-      settings: the performance column, the variant mode and whether to do as l2metrics 3.1.
+      settings: the performance column, the variant mode and whether to reproduce l2metrics 3.1.
 
     Raises:
-      L2MetricsError: no such column, no row left, or a value that is not finite.
+      L2MetricsError: an unknown column, no remaining row, or a value that is not finite.
     """
     if settings.perf_measure not in log.metrics_columns:
-        known = ", ".join(log.metrics_columns) or "no column of numbers"
+        listed = ", ".join(log.metrics_columns) or "no column of numbers"
         raise L2MetricsError(
             Kind.UNKNOWN_MEASURE,
-            f"{log.path}: perf_measure is {settings.perf_measure!r}; the log has {known}",
+            f"{log.path}: perf_measure is {settings.perf_measure!r}; the log has {listed}",
         )
     table = log.table
     status, meanings = to_words(table["exp_status"])
@@ -115,8 +115,8 @@ def make_run(log: RawLog, settings: Settings) -> Run:
     if settings.variant_mode == "agnostic":
         table = renamed_tasks(table, base_task)
     values = _values(table, settings)
-    there = ~np.isnan(values)
-    if not there.any():
+    mask = ~np.isnan(values)
+    if not mask.any():
         raise L2MetricsError(
             Kind.ALL_NAN, f"{log.path}: no row has a value of {settings.perf_measure!r}"
         )
@@ -125,13 +125,13 @@ def make_run(log: RawLog, settings: Settings) -> Run:
         raise L2MetricsError(
             Kind.NOT_FINITE,
             f"{log.path}: exp_num {episodes[0]} has an infinite {settings.perf_measure!r}, one of "
-            f"{len(episodes)} such rows; mend the log, or write nan for what was not measured",
+            f"{len(episodes)} such rows; correct the log, or write nan for missing measurements",
         )
-    regimes, tasks, table = _regimes(table, there, settings.is_compat)
+    regimes, tasks, table = _regimes(table, mask, settings.is_compat)
     warnings = [*log.warnings, *_alternation(regimes)]
-    if not there.all():
-        warnings.append(f"{int((~there).sum())} rows without a value are left out")
-    when = log.seconds[complete][there]
+    if not mask.all():
+        warnings.append(f"{int((~mask).sum())} rows without a value are left out")
+    when = log.seconds[complete][mask]
     return Run(
         name=log.path.resolve().name,
         path=log.path,
@@ -139,7 +139,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
         scenario=dict(log.scenario),
         tasks=tasks,
         regimes=regimes,
-        values=values[there],
+        values=values[mask],
         experiences=to_numpy(table["exp_num"], np.int64),
         runtime=float(np.round(when.max() - when.min(), 6)),
         table=table,
@@ -148,7 +148,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
 
 
 def _alternation(regimes: Regimes) -> list[str]:
-    """A warning of the first block of the type of the block before it; none if all alternate."""
+    """A warning about the first block with the type of the block before it, if any."""
     first = np.flatnonzero(np.diff(regimes.block_num, prepend=-1))
     kinds, numbers = regimes.train[first], regimes.block_num[first]
     same = np.flatnonzero(kinds[1:] == kinds[:-1])
@@ -170,30 +170,30 @@ def _check_names(log: RawLog, names: Sequence[str]) -> None:
             raise L2MetricsError(
                 Kind.NO_VARIANT,
                 f"{log.path}: task {name!r} must be named <task>_<variant>, letters and digits "
-                "with one underscore; rename it, or pass --compat l2metrics-3.1 to take the "
+                "with one underscore; rename it, or pass --compat l2metrics-3.1 to use the "
                 "whole name",
             )
 
 
 def _regimes(
-    table: pa.Table, there: Booleans, compat: bool
+    table: pa.Table, mask: Booleans, compat: bool
 ) -> tuple[Regimes, tuple[str, ...], pa.Table]:
-    """Regimes and tasks of the rows that are there, and these rows."""
-    if compat and not there.all():
-        table, there = table.filter(from_numpy(there)), there[there]
+    """Regimes and tasks of the rows under a mask, and these rows."""
+    if compat and not mask.all():
+        table, mask = table.filter(from_numpy(mask)), mask[mask]
     block = to_numpy(table["block_num"], np.int64)
     kind, kinds = to_words(table["block_type"])
     subtype, subtypes = to_words(table["block_subtype"])
     task, names = to_words(table["task_name"])
     params, texts = to_words(table["task_params"])
-    splitting: list[npt.NDArray[Any]] = [block, kind, subtype, task]
-    splitting += [] if compat else [params]
+    keys: list[npt.NDArray[Any]] = [block, kind, subtype, task]
+    keys += [] if compat else [params]
     changed = np.zeros(len(block), bool)
     changed[0] = True
-    for codes in splitting:
+    for codes in keys:
         changed[1:] |= codes[1:] != codes[:-1]
     first = np.flatnonzero(changed)
-    counts = np.add.reduceat(there.astype(np.int64), first)
+    counts = np.add.reduceat(mask.astype(np.int64), first)
     train = np.array([word == "train" for word in kinds])[kind[first]]
     order, codes = _task_order(task[first], train, counts)
     regimes = Regimes(
@@ -205,7 +205,7 @@ def _regimes(
         tasks=codes,
         params=tuple(texts[code] for code in params[first]),
     )
-    rows = table if there.all() else table.filter(from_numpy(there))
+    rows = table if mask.all() else table.filter(from_numpy(mask))
     return regimes, tuple(names[code] for code in order), rows
 
 
@@ -213,14 +213,13 @@ def _task_order(
     tasks: npt.NDArray[np.int32], train: Booleans, counts: Integers
 ) -> tuple[list[int], Integers]:
     """Codes of the tasks in the order of reports, and each regime's position in it."""
-    trained = tasks[train]
-    order = list(dict.fromkeys([*trained.tolist(), *tasks.tolist()]))
+    order = list(dict.fromkeys([*tasks[train].tolist(), *tasks.tolist()]))
     position = {code: index for index, code in enumerate(order)}
     return order, np.array([position[code] for code in tasks.tolist()], np.int64)
 
 
 def shown_params(regimes: Regimes) -> list[str] | None:
-    """Each regime's parameters, shortened; None where all are the same."""
+    """Each regime's parameters, shortened; None if all are equal."""
     if len(set(regimes.params)) < 2:
         return None
     return list(map(shortened, regimes.params))

@@ -1,4 +1,4 @@
-"""Settings of a metrics run: the flags of l2metrics 3.1 under their own names."""
+"""Settings of a metrics run, with the names of the flags of l2metrics 3.1."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from evaluation.metrics.l2m.lifetimes import MetricOptions
 from evaluation.metrics.l2m.smoothing import KINDS, SHORTEST_WINDOW
 
 MAX_BYTES: Final = 2**24
-"""Larger files are no settings."""
+"""Maximum size of a settings file."""
 
 COMPAT: Final = "l2metrics-3.1"
 
@@ -30,13 +30,14 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How metrics are computed from logs; names and defaults are those of l2metrics 3.1.
+    """Settings of metrics of logs; names and defaults are those of l2metrics 3.1.
 
     Attributes:
-      perf_measure: column that metrics are computed from.
-      variant_mode: "aware" of task variants, or "agnostic": the name before the first "_" counts.
+      perf_measure: performance column.
+      variant_mode: "aware" of task variants, or "agnostic": only the name before the first "_" is
+        used.
       ste_averaging_method: "metrics" or "time", see `MetricOptions.ste_averaging`.
-      aggregation_method: of tasks to a lifetime, "mean" or "median".
+      aggregation_method: average over tasks, "mean" or "median".
       maintenance_method: "mrlep", "mrtlp" or "both".
       transfer_method: "ratio", "contrast" or "both".
       normalization_method: "task", "run" or "none".
@@ -44,11 +45,11 @@ class Settings:
       do_smooth_eval_data: whether to smooth test regimes too.
       window_length: episodes, or None for a fifth of each regime.
       clamp_outliers: whether to clamp each task's values.
-      data_range: task name in lower case -> (lowest, highest); None to take ranges from the data.
+      data_range: task name in lower case -> (lowest, highest); None for ranges of the data.
       noise: mean and standard deviation of Gaussian noise.
-      noise_seed: of that noise.
+      noise_seed: of the noise.
       unit: of the horizontal axis of plots.
-      compat: `COMPAT`, or None for the sane definitions.
+      compat: `COMPAT`, or None for definitions without its defects.
     """
 
     perf_measure: str = "reward"
@@ -103,7 +104,7 @@ class Settings:
         """The options of the kernels.
 
         Args:
-          repeats: whether rows of a regime share an experience anywhere.
+          repeats: whether any rows of a regime share an experience.
         """
         smoothing: Any = self.smoothing_method
         normalisation: Any = self.normalization_method
@@ -147,7 +148,7 @@ def json_of(path: Path, kind: Kind) -> Any:
     """The value of a JSON file.
 
     Raises:
-      L2MetricsError: of the kind; it cannot be read.
+      L2MetricsError: of this kind; the file cannot be read.
     """
     try:
         return read_json(path, MAX_BYTES)
@@ -156,10 +157,10 @@ def json_of(path: Path, kind: Kind) -> Any:
 
 
 def checked_ranges(path: Path, content: Any) -> dict[str, tuple[float, float]]:
-    """Ranges by task, names in lower case, from what a JSON file holds.
+    """Ranges by task, with names in lower case, from the value of a JSON file.
 
     Raises:
-      L2MetricsError: it holds something else.
+      L2MetricsError: the value is invalid.
     """
     if not isinstance(content, dict):
         raise L2MetricsError(Kind.RANGE_FILE, f"{path} must hold a JSON object of tasks")

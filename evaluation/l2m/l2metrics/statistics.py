@@ -1,4 +1,4 @@
-"""Metrics over many logs: each log is a lifetime, and every number gets an interval."""
+"""Statistics over many logs: each log is a lifetime, and every number has an interval."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,28 +19,28 @@ def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -
     """Mean, median, interquartile mean and standard deviation of every metric over logs.
 
     Args:
-      analyses: L of them, at least one.
-      settings: that they were computed with.
+      analyses: of L logs, at least one.
+      settings: of the analyses.
       seed: of the bootstrap.
 
     Returns:
-      Plain JSON values: ``logs``, ``metrics`` and, task by task, ``tasks``. A number that is
-      missing is None with its reason beside it.
+      Plain JSON values: ``logs``, ``metrics`` and, by task, ``tasks``. A missing number is None and
+      has a reason.
     """
     tasks = tuple(dict.fromkeys(task for a in analyses for task in a.run.tasks))
     names = selected_metrics(settings)
-    own = (*analyses[0].extra_tasks, *analyses[0].extra_lifetime)
-    found = Lifelong(
+    custom = (*analyses[0].extra_tasks, *analyses[0].extra_lifetime)
+    lifelong = Lifelong(
         tasks,
         {name: _joined([_lifetime(a, name) for a in analyses]) for name in names}
-        | {name: _joined([_custom(a, name) for a in analyses]) for name in own},
+        | {name: _joined([_custom(a, name) for a in analyses]) for name in custom},
         {
             name: _joined([_by_task(a, name, tasks) for a in analyses])
             for name in names
             if name in TASK_METRICS
         },
     )
-    summary = summarise_lifelong(found, settings.data_range, seed)
+    summary = summarise_lifelong(lifelong, settings.data_range, seed)
     return {"logs": [a.run.name for a in analyses], "seed": seed, **lifelong_json(summary)}
 
 
@@ -60,10 +60,10 @@ def _custom(analysis: Analysis, name: str) -> Numbers:
 
 
 def _by_task(analysis: Analysis, name: str, tasks: Sequence[str]) -> Numbers:
-    """(K,) numbers in the order of all tasks; a task that the log does not have is empty."""
-    own = analysis.of(analysis.results.tasks[name])
+    """(K,) numbers in the order of all tasks; missing for a task that the log does not have."""
+    numbers = analysis.of(analysis.results.tasks[name])
     values, reasons = np.full(len(tasks), np.nan), np.full(len(tasks), int(Reason.EMPTY))
     places = [tasks.index(task) for task in analysis.run.tasks]
-    values[places] = own.values[: len(places)]
-    reasons[places] = own.reasons[: len(places)]
+    values[places] = numbers.values[: len(places)]
+    reasons[places] = numbers.reasons[: len(places)]
     return Numbers(values, reasons)

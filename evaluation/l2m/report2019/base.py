@@ -1,6 +1,6 @@
-"""The classes that a metric of the 2019 framework derives from, and what one returns.
+"""Base classes of metrics of the 2019 framework, and their results.
 
-A metric that is added to a report is a class,
+A metric to add to a report is a class,
 
 ```python
 class BestEpisode(AgentMetric):
@@ -14,7 +14,7 @@ class BestEpisode(AgentMetric):
 ```
 
 or a plain function on arrays, ``best_episode(values, counts)``. Its ``values`` are (B, T), one
-number an episode, NaN behind the ``counts`` (B,) episodes of each block; it returns (B,) numbers,
+number per episode, NaN behind the ``counts`` (B,) episodes of each block. It returns (B,) numbers,
 one number, or an `evaluation.metrics.Numbers` of (B,).
 
 Source: L2M Metrics Framework, 4 Dec 2019, chapter 4.
@@ -49,8 +49,8 @@ class Matrix:
 
     Attributes:
       units: U names; rows are sources, columns targets.
-      values: (U, U) numbers, NaN where missing.
-      reasons: (U, U) sentences why, "" where there is a number.
+      values: (U, U) numbers, NaN for missing ones.
+      reasons: (U, U) reasons in words, "" for numbers.
     """
 
     units: tuple[str, ...]
@@ -59,7 +59,7 @@ class Matrix:
 
     @classmethod
     def of(cls, units: Sequence[str], metric: kernels.Numbers) -> "Matrix":
-        """Take a (U, U) kernel metric."""
+        """Convert a (U, U) kernel metric."""
         codes = np.asarray(metric.reasons)
         reasons = tuple(tuple(sentence_of(code) for code in row) for row in codes)
         return cls(tuple(units), np.asarray(metric.values, np.float64), reasons)
@@ -67,13 +67,13 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Values:
-    """What a metric found.
+    """Result of a metric.
 
     Attributes:
-      averaged: quantity -> number for the whole syllabus, NaN where missing.
+      averaged: quantity -> number for the whole syllabus, NaN if missing.
       per_block: quantity -> block -> number; or quantity -> one number.
-      reasons: quantity -> block -> why a number of `per_block` is missing; the key "" stands for
-        the whole syllabus.
+      reasons: quantity -> block -> why a number of `per_block` is missing; the key "" means the
+        whole syllabus.
       matrices: title -> numbers for pairs of tasks.
     """
 
@@ -91,24 +91,24 @@ class Values:
         matrices: Mapping[str, Matrix] | None = None,
         reasons: Mapping[str, Mapping[int, str]] | None = None,
     ) -> "Values":
-        """Take (B,) numbers by quantity; the averaged value is the plain mean over blocks.
+        """Convert (B,) numbers by quantity; the averaged value is the plain mean over blocks.
 
         Args:
           blocks: the B blocks.
           quantities: kernel metrics or arrays, (B,).
-          names: quantity -> name of its averaged value; without one, ``global_<quantity>``.
+          names: quantity -> name of its averaged value; the default is ``global_<quantity>``.
           matrices: title -> numbers for pairs of tasks.
-          reasons: quantity -> block -> why an array has no number there.
+          reasons: quantity -> block -> why the number of an array is missing.
 
         Raises:
-          ValueError: not one number a block.
+          ValueError: not one number per block.
         """
         averaged: dict[str, float] = {}
         per_block: dict[str, Mapping[int, float] | float] = {}
         missing: dict[str, dict[int | str, str]] = {}
-        for quantity, given in quantities.items():
-            known = (reasons or {}).get(quantity, {})
-            numbers, why = _numbers(blocks, quantity, given, known)
+        for quantity, metric in quantities.items():
+            sentences = (reasons or {}).get(quantity, {})
+            numbers, why = _numbers(blocks, quantity, metric, sentences)
             present = numbers[np.isfinite(numbers)]
             name = (names or {}).get(quantity, f"global_{quantity}")
             averaged[name] = float(present.mean()) if present.size else float("nan")
@@ -121,26 +121,26 @@ class Values:
         return cls(averaged, per_block, missing, dict(matrices or {}))
 
     def why(self, quantity: str, block: int | str = "") -> str:
-        """Say why a number is missing."""
+        """Return why a number is missing."""
         return self.reasons.get(quantity, {}).get(block, NO_VALUE)
 
 
 def _numbers(
     blocks: Sequence[LoggedBlock],
     quantity: str,
-    given: kernels.Numbers | npt.ArrayLike,
-    known: Mapping[int, str],
+    metric: kernels.Numbers | npt.ArrayLike,
+    reasons: Mapping[int, str],
 ) -> tuple[npt.NDArray[np.float64], dict[int, str]]:
     """(B,) numbers, and a sentence for each block without one."""
-    if isinstance(given, kernels.Numbers):
-        numbers = np.asarray(given.values, np.float64)
-        codes = np.asarray(given.reasons)
+    if isinstance(metric, kernels.Numbers):
+        numbers = np.asarray(metric.values, np.float64)
+        codes = np.asarray(metric.reasons)
         sentences = {b.index: sentence_of(c) for b, c in zip(blocks, codes, strict=True) if c}
     else:
-        numbers, sentences = np.asarray(given, np.float64), dict(known)
+        numbers, sentences = np.asarray(metric, np.float64), dict(reasons)
     if numbers.shape != (len(blocks),):
         raise ValueError(
-            f"{quantity!r} is {numbers.shape}; it must be one number a block, ({len(blocks)},)"
+            f"{quantity!r} is {numbers.shape}; it must be one number per block, ({len(blocks)},)"
         )
     absent = [b.index for b, x in zip(blocks, numbers, strict=True) if not np.isfinite(x)]
     return np.where(np.isfinite(numbers), numbers, np.nan), {
@@ -149,7 +149,7 @@ def _numbers(
 
 
 def _common(sentences: Any) -> str:
-    """The one sentence that all blocks share, or that no block has a value."""
+    """The sentence that all blocks share, else `NO_BLOCK`."""
     different = set(sentences)
     return different.pop() if len(different) == 1 else NO_BLOCK
 
@@ -159,9 +159,9 @@ class Metric(ABC):
 
     Attributes:
       capability: one of `CAPABILITIES`, or "".
-      description: one line for people.
+      description: one line.
       requires: ``{"syllabus_type": ..., "syllabus_subtype": ...}``; a subtype is one of `SUBTYPES`,
-        several of them in a tuple, or "" for any.
+        a tuple of several, or "" for any.
     """
 
     capability: str = ""
@@ -171,7 +171,7 @@ class Metric(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the report calls it; unique in a report."""
+        """Name in the report; unique in a report."""
 
     @abstractmethod
     def calculate(self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame) -> Any:
@@ -179,12 +179,12 @@ class Metric(ABC):
 
         Args:
           dataframe: pandas DataFrame of the rows of the log; ``by_block(dataframe, "reward")``
-            arranges them.
-          phase_info: pandas DataFrame, one row a block: what was played in it.
-          metrics_df: pandas DataFrame, one row a block: what earlier metrics of the report found.
+            arranges them by block.
+          phase_info: pandas DataFrame, one row per block, with its phase, task and parameters.
+          metrics_df: pandas DataFrame, one row per block, with the numbers of earlier metrics.
 
         Returns:
-          One of: ``metrics_df`` with new columns, one number a block; a `Values`; a pair
+          One of: ``metrics_df`` with new columns, one number per block; a `Values`; a pair
           (averaged, per_block) as in `Values`; a mapping from a quantity to its numbers.
         """
 
@@ -203,8 +203,8 @@ class Metric(ABC):
 
     def requirement(self, key: str) -> tuple[str, ...]:
         """Return the accepted values of ``syllabus_type`` or ``syllabus_subtype``; () for any."""
-        wanted = self.requires.get(key) or ()
-        return (wanted,) if isinstance(wanted, str) else tuple(wanted)
+        required = self.requires.get(key) or ()
+        return (required,) if isinstance(required, str) else tuple(required)
 
 
 class AgentMetric(Metric):
@@ -220,7 +220,7 @@ class ClassificationMetric(Metric):
 
 
 class FunctionMetric(Metric):
-    """A metric of a user with a row, see `evaluation.metrics.registry`, in this hierarchy."""
+    """Adapter of a custom metric with a row, see `evaluation.metrics.registry`."""
 
     def __init__(self, row: Row, measure: str) -> None:
         """Wrap a metric.
@@ -240,7 +240,7 @@ class FunctionMetric(Metric):
     def calculate(
         self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
-        """Call the function; one number is for the whole syllabus."""
+        """Call the function; a single number is that of the whole syllabus."""
         blocks = blocks_of(phase_info)
         names = tuple(dict.fromkeys(block.task for block in blocks))
         lifetime = Lifetime(
@@ -250,24 +250,25 @@ class FunctionMetric(Metric):
             tasks=np.array([names.index(block.task) for block in blocks]),
             task_names=names,
         )
-        found = compute(self._row, lifetime, plain=True)
-        if self._row.scope == "block" and found.values.ndim:
-            why = {b.index: sentence_of(c) for b, c in zip(blocks, found.reasons, strict=True) if c}
-            return Values.of_blocks(blocks, {self.name: found.values}, reasons={self.name: why})
-        number = float(over_all(found).values if found.values.ndim else found.values)
+        result = compute(self._row, lifetime, plain=True)
+        if self._row.scope == "block" and result.values.ndim:
+            codes = zip(blocks, result.reasons, strict=True)
+            why = {block.index: sentence_of(code) for block, code in codes if code}
+            return Values.of_blocks(blocks, {self.name: result.values}, reasons={self.name: why})
+        number = float(over_all(result).values if result.values.ndim else result.values)
         return Values({f"global_{self.name}": number}, {self.name: number})
 
 
 def as_values(returned: Any, before: DataFrame, blocks: Sequence[LoggedBlock]) -> Values:
-    """Bring what a metric returned into one form.
+    """Convert the result of a metric to `Values`.
 
     Args:
-      returned: what `Metric.calculate` gave.
-      before: the table of metrics as it was before.
+      returned: result of `Metric.calculate`.
+      before: the table of metrics before the call.
       blocks: the blocks of the log.
 
     Raises:
-      ValueError: nothing of what `Metric.calculate` may return.
+      ValueError: a result that `Metric.calculate` may not return.
     """
     if isinstance(returned, Values):
         return returned
@@ -303,7 +304,7 @@ def _cell(numbers: Any) -> Mapping[int, float] | float:
 
 
 def _column(blocks: Sequence[LoggedBlock], numbers: Any) -> Any:
-    """Numbers by block as (B,), NaN where a block has none; anything else as it is."""
+    """Numbers by block as (B,), NaN for a missing block; other values unchanged."""
     if not isinstance(numbers, Mapping):
         return numbers
     return np.array([float(numbers.get(block.index, np.nan)) for block in blocks])

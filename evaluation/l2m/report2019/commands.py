@@ -1,4 +1,4 @@
-"""The commands of the 2019 document, with its flags: ``l2metrics`` and ``calc_metrics``."""
+"""The commands ``l2metrics`` and ``calc_metrics`` of the 2019 document, with its flags."""
 
 import argparse
 import inspect
@@ -16,7 +16,7 @@ L2METRICS_EXAMPLES: Final = """examples:
   python -m evaluation.l2metrics -log_dir syllabus_CL-1575473425723 -syllabus_subtype CL
   python -m evaluation.l2metrics -log_dir runs/log -syllabus_subtype ANT_B -json m.json
 
-A bare name is looked for in $L2DATA/logs. Saturation values of single-task experts are read from
+A bare name is looked up in $L2DATA/logs. Saturation values of single-task experts are read from
 $L2DATA/taskinfo/info.json. A wrong input is one line on standard error and exit code 2.
 """
 
@@ -25,7 +25,7 @@ CALC_EXAMPLES: Final = """examples:
   python -m evaluation.calc_metrics -log_dir=runs/log -metric examples/metrics/worst_tenth.py
   python -m evaluation.calc_metrics -log_dir=runs/log -metric mine.py:WorstEpisode
 
-Without -metric the custom metric is an example: the mean performance of the whole syllabus.
+Without -metric, the custom metric is an example: the mean performance of the whole syllabus.
 """
 
 
@@ -45,7 +45,7 @@ def calc_metrics(argv: Sequence[str] | None = None) -> int:
     Args:
       argv: arguments without the program's name; those of the process if None.
     """
-    about = "Print the metrics of a log, custom ones among them."
+    about = "Print the metrics of a log, including custom ones."
     parser = _parser("calc_metrics", about, CALC_EXAMPLES, "CL")
     parser.add_argument(
         "-metric",
@@ -79,12 +79,17 @@ def _parser(name: str, about: str, examples: str, subtype: str) -> argparse.Argu
     )
     add("measure", metavar="COLUMN", help="column of performance (reward, or score in class)")
     add("edition", default="2019", metavar="NAME", help="formulas: 2019, v0.2 or v0.3 (2019)")
-    add("index", default="end", metavar="NAME", help="episode of a window that counts (end)")
+    add(
+        "index",
+        default="end",
+        metavar="NAME",
+        help="reported episode of a window: end, start or centre (end)",
+    )
     add("window", type=int, default=11, metavar="N", help="odd smoothing window (11)")
     add("drop_incomplete", action="store_true", help="leave out rows that are NOT_DONE")
-    add("json", type=Path, metavar="FILE", help="write everything as strict JSON too")
-    add("tsv", type=Path, metavar="FILE", help="write one row a number too")
-    add("plots", type=Path, metavar="DIR", help="draw each metric as a PNG file too")
+    add("json", type=Path, metavar="FILE", help="also write all results as strict JSON")
+    add("tsv", type=Path, metavar="FILE", help="also write a table with one row per number")
+    add("plots", type=Path, metavar="DIR", help="also draw each metric as a PNG file")
     return parser
 
 
@@ -112,8 +117,8 @@ def _report(arguments: argparse.Namespace) -> int:
         drop_incomplete=arguments.drop_incomplete,
     )
     if "metric" in arguments:
-        chosen = [_load(text) for text in arguments.metric or ()]
-        report.add(chosen or [GlobalPerformance(report.settings.measure)])
+        metrics = [_load(text) for text in arguments.metric or ()]
+        report.add(metrics or [GlobalPerformance(report.settings.measure)])
     report.calculate()
     for warning in report.warnings:
         print(f"warning: {warning}", file=sys.stderr)
@@ -132,12 +137,12 @@ def _load(text: str) -> Any:
     from evaluation.l2m.report2019.base import Metric
     from evaluation.report.custom import load_metric
 
-    found = load_metric(text, lambda value: _is_metric(value, Metric))
-    return found() if isinstance(found, type) else found
+    metric = load_metric(text, lambda value: _is_metric(value, Metric))
+    return metric() if isinstance(metric, type) else metric
 
 
 def _is_metric(value: Any, metric: type) -> bool:
-    """Say whether something in a file is a class of metrics or a function of (values, counts)."""
+    """Whether an object of a file is a class of metrics or a function of (values, counts)."""
     from evaluation.metrics.registry import row_of
 
     if isinstance(value, type):

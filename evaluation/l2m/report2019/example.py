@@ -1,4 +1,4 @@
-"""The custom metric that ``calc_metrics`` shows."""
+"""The example of a custom metric in ``calc_metrics``."""
 
 from typing import Any, ClassVar
 
@@ -7,7 +7,7 @@ from evaluation.l2m.report2019.frames import DataFrame
 
 
 class GlobalPerformance(Metric):
-    """Mean performance over all rows of the log, whatever block they are in."""
+    """Mean performance over all rows of the log."""
 
     name = "An Example Custom Metric"
     capability = "continual_learning"
@@ -15,7 +15,7 @@ class GlobalPerformance(Metric):
     requires: ClassVar[dict[str, str]] = {"syllabus_type": "", "syllabus_subtype": ""}
 
     def __init__(self, measure: str = "reward") -> None:
-        """Take the column of performance."""
+        """Make the metric of a column of performance."""
         self._measure = measure
 
     def calculate(self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame) -> Any:

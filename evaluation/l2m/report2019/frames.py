@@ -1,8 +1,8 @@
-"""What a metric of the 2019 hierarchy is given: pandas DataFrames, and how to arrange them.
+"""The pandas DataFrames that metrics of the 2019 hierarchy get, and functions to arrange them.
 
-`by_block(dataframe, "reward")` is (B, T), one number an episode; `counts_of(dataframe)` counts the
-episodes of each block; `blocks_of(phase_info)` says what was played in each. A missing number of
-``metrics_df`` is NaN, and ``metrics_df.attrs["reasons"][quantity][block]`` may say why.
+`by_block(dataframe, "reward")` is (B, T), one number per episode; `counts_of(dataframe)` counts the
+episodes of each block; `blocks_of(phase_info)` describes the blocks. A missing number of
+``metrics_df`` is NaN, and ``metrics_df.attrs["reasons"][quantity][block]`` may have the reason.
 """
 
 from typing import Any, Literal
@@ -27,16 +27,16 @@ def _pandas() -> Any:
 
 
 def log_frame(table: BlockTable) -> DataFrame:
-    """The rows of a log, one a sub-episode (or a batch, in classification), ordered by episode.
+    """The rows of a log, one per sub-episode (in classification, per batch), ordered by episode.
 
     Columns are those of the log: ``phase``, ``worker``, ``class_name``, ``block``, ``task`` (the
-    episode number), ``sub_task``, ``steps``, ``reward`` ... Changing one changes nothing else.
+    episode number), ``sub_task``, ``steps``, ``reward`` ... They are copies.
     """
-    return _pandas().DataFrame({name: np.array(of) for name, of in table.columns.items()})
+    return _pandas().DataFrame({name: np.array(column) for name, column in table.columns.items()})
 
 
 def phase_frame(blocks: tuple[LoggedBlock, ...]) -> DataFrame:
-    """One row a block: its phase, the task as logged, the parameters, what it is compared by."""
+    """One row per block: phase, task as logged, parameters, and name for comparisons."""
     return _pandas().DataFrame(
         {
             "phase": [f"{block.phase}.{block.mode}" for block in blocks],
@@ -68,30 +68,30 @@ def blocks_of(phase_info: DataFrame) -> tuple[LoggedBlock, ...]:
 
 
 def metrics_frame(blocks: tuple[LoggedBlock, ...]) -> DataFrame:
-    """One row a block: its number, to which each metric adds columns."""
+    """One row per block with its number; metrics add columns."""
     frame = _pandas().DataFrame({"block": [block.index for block in blocks]})
     frame.attrs["reasons"] = {}
     return frame
 
 
 def is_frame(value: Any) -> bool:
-    """Whether something is a pandas DataFrame."""
+    """Whether a value is a pandas DataFrame."""
     return isinstance(value, _pandas().DataFrame)
 
 
 def by_block(dataframe: DataFrame, column: str, how: How = "mean") -> npt.NDArray[np.float64]:
-    """Arrange a column of a log block by block, one number an episode.
+    """Arrange a column of a log by block, one number per episode.
 
     Args:
-      dataframe: the rows of a log, in their order.
+      dataframe: the rows of a log, in order.
       column: name of a column of numbers.
-      how: what is taken over the sub-episodes of an episode.
+      how: reduction over the sub-episodes of an episode.
 
     Returns:
       (B, T) float64 padded with NaN behind `counts_of`; T is the longest block.
 
     Raises:
-      ValueError: no such column, or one that does not hold numbers.
+      ValueError: an unknown column, or one without numbers.
     """
     if column not in dataframe:
         raise ValueError(f"the log has no column {column!r}; there are {', '.join(dataframe)}")

@@ -1,11 +1,11 @@
-"""Pictures of per-block numbers; matplotlib is loaded when one is drawn."""
+"""Plots of per-block numbers; matplotlib is imported when one is drawn."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def per_block(name: str, values: Mapping[str, Mapping[int, float] | float]) -> Any:
-    """Draw one panel a quantity, its number against the block.
+    """Draw one panel per quantity, with its numbers over blocks.
 
     Args:
       name: title.

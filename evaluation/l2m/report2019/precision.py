@@ -1,4 +1,4 @@
-"""64-bit types for as long as a report computes, whatever the process has set."""
+"""64-bit types during the computation of a report, for any setting of the process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import jax
 
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """Enable 64-bit types inside the block; newer versions of JAX have the switch at the top."""
+    """Enable 64-bit types in a context; the switch of JAX depends on its version."""
     switch: Any = getattr(jax, "enable_x64", None)
     if switch is None:
         switch = import_module("jax.experimental").enable_x64

@@ -1,6 +1,6 @@
 """The predefined metrics of the 2019 framework, for agents and for classification.
 
-Each is a thin class around a kernel of `evaluation.metrics`; what an edition changes is said there.
+Each is a thin class around a kernel of `evaluation.metrics`, which describes the editions.
 """
 
 import functools
@@ -35,13 +35,13 @@ _WITH_TRANSFER = ("ANT_B", "ANT_C")
 
 @dataclass(frozen=True)
 class Settings:
-    """How the predefined metrics compute.
+    """Settings of the predefined metrics.
 
     Attributes:
-      measure: column of the log that holds an episode's performance.
+      measure: column of the log with an episode's performance.
       window: odd number of episodes under the moving average.
-      edition: "2019", the document's formulas, or those of the packages "v0.2" and "v0.3".
-      index: which episode of a window counts in the edition "2019": "end", "start" or "centre".
+      edition: "2019", the formulas of the document, or "v0.2" or "v0.3", those of the packages.
+      index: reported episode of a window in the edition "2019": "end", "start" or "centre".
       experts: saturation value of the single-task expert by task name.
     """
 
@@ -52,7 +52,7 @@ class Settings:
     experts: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what no kernel takes.
+        """Check the settings.
 
         Raises:
           ValueError: an unknown edition or index, or a window that is even or not positive.
@@ -66,7 +66,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Log:
-    """A log block by block, for the settings of a metric.
+    """A log by block, with the settings of a metric.
 
     Attributes:
       data: pandas DataFrame of its rows.
@@ -84,7 +84,7 @@ class _Log:
         return counts_of(self.data)
 
     def column(self, name: str = "", how: How = "mean") -> npt.NDArray[np.float64]:
-        """A column, (B, T), as `by_block`; that of the measure without a name."""
+        """A column, (B, T), as `by_block`; by default that of the measure."""
         return by_block(self.data, name or self.settings.measure, how)
 
     def learning(self, index: IndexConvention | None = None) -> tuple[Numbers, Numbers]:
@@ -95,7 +95,7 @@ class _Log:
 
 
 class _Predefined(Metric):
-    """A metric with settings and a fixed name, its title."""
+    """A metric with settings and a title, which is its name."""
 
     title: ClassVar[str] = ""
 
@@ -104,12 +104,12 @@ class _Predefined(Metric):
 
     @classmethod
     def standard(cls) -> Settings:
-        """Return the settings used if none are given."""
+        """Return the default settings."""
         return Settings(measure="score" if issubclass(cls, ClassificationMetric) else "reward")
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """Name in the report."""
         return self.title
 
     def calculate(
@@ -127,7 +127,7 @@ class _OfBlocks(_Predefined):
     """A metric with numbers of each block.
 
     Attributes:
-      averages: quantity -> name of its mean over blocks, where that is no ``global_<quantity>``.
+      averages: quantity -> name of its mean over blocks, if it is not ``global_<quantity>``.
     """
 
     averages: ClassVar[Mapping[str, str]] = {}
@@ -143,7 +143,7 @@ class _OfBlocks(_Predefined):
 class _Saturation(_OfBlocks):
     title = "Average Within Block Saturation Calculation"
     capability = "continual_learning"
-    description = "Highest smoothed performance of a block, and how soon it is reached"
+    description = "Highest smoothed performance of a block, and the time to reach it"
     averages: ClassVar[Mapping[str, str]] = {
         "saturation_value": "global_within_block_saturation",
         "eps_to_saturation": "global_num_eps_to_saturation",
@@ -154,7 +154,7 @@ class _Saturation(_OfBlocks):
 
 
 class _Integral(_OfBlocks):
-    """Compare training blocks only."""
+    """Normalised integral; compare training blocks only."""
 
     title = "Normalized Integral of Performance"
     capability = "continual_learning"
@@ -166,15 +166,15 @@ class _Integral(_OfBlocks):
 
 
 class _Recovery(_OfBlocks):
-    """In the edition "2019" the time stands at the training block before the change.
+    """Recovery time after a change of training.
 
-    It is the number of episodes of the task's next training block; otherwise it stands at the block
-    after the change.
+    In the edition "2019" it belongs to the training block before the change and counts episodes of
+    the task's next training block. In the others it belongs to the block after the change.
     """
 
     title = "Recovery Time"
     capability = "continual_learning"
-    description = "Episodes until performance is back after a change"
+    description = "Episodes until performance has recovered from a change"
 
     def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
         settings = self.settings
@@ -211,10 +211,10 @@ class _Relative(_OfBlocks):
 
     def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
         experts = self.settings.experts
-        # A data set may be listed by either of its logged names or by the name they share.
+        # A data set may have either of its logged names, or their common name.
         listed = (block for block in reversed(log.blocks) if block.class_name in experts)
-        known = {block.task: experts[block.class_name] for block in listed}
-        values = transfers.expert_values(log.blocks, {**known, **experts})
+        by_task = {block.task: experts[block.class_name] for block in listed}
+        values = transfers.expert_values(log.blocks, {**by_task, **experts})
         return {"STE_normalized_saturation": _relative(log.learning()[0], values)}
 
 
@@ -224,7 +224,7 @@ class _Transfer(_Relative):
     description = "Tests of a task before (forward) and after (reverse) its training over the STE"
 
     def __init__(self, settings: Settings | None = None, parametric: bool = False) -> None:
-        """Take settings, and whether variants of a task are kept apart as well (ANT_C)."""
+        """Make the metric; ``parametric`` adds transfer between variants of a task (ANT_C)."""
         super().__init__(settings)
         self.parametric = parametric
 
@@ -240,8 +240,8 @@ class _Transfer(_Relative):
             names = [unit if isinstance(unit, str) else " ".join(unit) for unit in pair.units]  # type: ignore[arg-type]
             for word, direction in (("forward", pair.forward), ("reverse", pair.reverse)):
                 name = f"{prefix}{word}_transfer"
-                quantities[name] = _transferred(relative, direction)
-                matrices[name] = Matrix.of(names, _matrix(relative, direction))
+                quantities[name] = _block_transfer(relative, direction)
+                matrices[name] = Matrix.of(names, _transfer_matrix(relative, direction))
         return Values.of_blocks(log.blocks, quantities, matrices=matrices)
 
 
@@ -266,7 +266,7 @@ class NormalizedIntegral(_Integral, AgentMetric):
 
 
 class RecoveryTime(_Recovery, AgentMetric):
-    """Episodes until performance is back after a change."""
+    """Episodes until performance has recovered from a change."""
 
 
 class PerformanceMaintenance(_Maintenance, AgentMetric):
@@ -278,7 +278,7 @@ class STERelativePerf(_Relative, AgentMetric):
 
 
 class TransferMatrix(_Transfer, AgentMetric):
-    """Forward and reverse transfer, per test block and task by task."""
+    """Forward and reverse transfer, per test block and per pair of tasks."""
 
     requires: ClassVar[Mapping[str, Any]] = {
         "syllabus_type": "agent",
@@ -315,21 +315,21 @@ class RewardPerStep(_OfBlocks, AgentMetric):
 
 
 class AverageLearning(_OfBlocks, AgentMetric):
-    """Reward collected until saturation, per episode until then, of each training block."""
+    """Reward per episode until saturation, of each training block."""
 
     title = "Average Learning"
     capability = "continual_learning"
-    description = "Reward collected until saturation, per episode until then"
+    description = "Reward per episode until saturation"
 
     def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
         totals, edition = log.column(how="sum"), self.settings.edition
         numbers = log.column("task", "first")
         offsets = np.nan_to_num(numbers - numbers[:, :1], nan=0)
-        if edition == "2019":  # the number of episodes used, whatever they are numbered
+        if edition == "2019":  # positions of episodes instead of their numbers
             offsets = np.broadcast_to(np.arange(offsets.shape[1]), offsets.shape)
         time = log.learning("end" if edition == "2019" else None)[1]
         training = np.array([block.mode == "train" for block in log.blocks])
-        learning = _learned(totals, log.counts, time, training, edition, offsets)
+        learning = _average_learning(totals, log.counts, time, training, edition, offsets)
         return {"average_learning": learning}
 
 
@@ -342,7 +342,7 @@ class ClassificationIntegral(_Integral, ClassificationMetric):
 
 
 class ClassificationRecovery(_Recovery, ClassificationMetric):
-    """Batches until the score is back after a change."""
+    """Batches until the score has recovered from a change."""
 
 
 class ClassificationMaintenance(_Maintenance, ClassificationMetric):
@@ -371,12 +371,12 @@ def agent_metrics(subtype: str, settings: Settings) -> list[Metric]:
 
     Args:
       subtype: of the syllabus.
-      settings: how they compute; the editions "v0.2" and "v0.3" bring their own list.
+      settings: of the metrics; the list of metrics depends on the edition.
     """
-    own = _EDITION_METRICS[settings.edition]
-    chosen: _Kinds = (WithinBlockSaturation, *own["all"], *own.get(subtype, ()))
+    by_subtype = _EDITION_METRICS[settings.edition]
+    kinds: _Kinds = (WithinBlockSaturation, *by_subtype["all"], *by_subtype.get(subtype, ()))
     transfer = [] if settings.edition == "v0.2" else _transfer(subtype, settings)
-    return [*(kind(settings) for kind in chosen), *transfer]
+    return [*(kind(settings) for kind in kinds), *transfer]
 
 
 _Kinds = tuple[type[_Predefined], ...]
@@ -401,7 +401,7 @@ _EDITION_METRICS: dict[str, dict[str, _Kinds]] = {
         "ANT_C": (STERelativePerf, PerformanceMaintenance),
     },
 }
-"""Predefined metrics by edition: of every subtype, and of one; transfer comes on top of them."""
+"""Predefined metrics by edition, for all subtypes and for one; transfer is added to them."""
 
 
 def _transfer(subtype: str, settings: Settings) -> list[Metric]:
@@ -415,19 +415,19 @@ def classification_metrics(subtype: str, settings: Settings) -> list[Metric]:
 
     Args:
       subtype: of the syllabus.
-      settings: how they compute.
+      settings: of the metrics.
     """
-    chosen: list[type[_Predefined]] = [ClassificationSaturation, ClassificationIntegral]
-    chosen += [ClassificationRecovery, ClassificationMaintenance, ClassificationSTERelative]
-    chosen += [ClassificationMean]
-    metrics: list[Metric] = [kind(settings) for kind in chosen]
+    kinds: list[type[_Predefined]] = [ClassificationSaturation, ClassificationIntegral]
+    kinds += [ClassificationRecovery, ClassificationMaintenance, ClassificationSTERelative]
+    kinds += [ClassificationMean]
+    metrics: list[Metric] = [kind(settings) for kind in kinds]
     if subtype in _WITH_TRANSFER:
         metrics.append(ClassificationTransfer(settings, parametric=subtype == "ANT_C"))
     return metrics
 
 
 def subtype_problems(blocks: tuple[LoggedBlock, ...], subtype: str) -> list[str]:
-    """Say where a log breaks the rules of its subtype; the metrics are computed all the same.
+    """Return violations of the rules of a log's subtype; they do not prevent metrics.
 
     Source: L2M Metrics Framework, 4 Dec 2019, chapter 3.
     """
@@ -451,7 +451,7 @@ def subtype_problems(blocks: tuple[LoggedBlock, ...], subtype: str) -> list[str]
 
 
 def _has_variants(blocks: tuple[LoggedBlock, ...]) -> bool:
-    """Say whether a task is played with more than one set of parameters."""
+    """Whether a task is played with more than one set of parameters."""
     variants = {(block.task, block.parameters) for block in blocks}
     return len(variants) > len({task for task, _ in variants})
 
@@ -489,7 +489,7 @@ def _recovery(
 
 _integral = jax.jit(kernels.normalized_integral, static_argnames=("window",))
 _average = jax.jit(editions.average_of)
-_learned = jax.jit(editions.average_learning, static_argnames=("edition",))
+_average_learning = jax.jit(editions.average_learning, static_argnames=("edition",))
 _relative = jax.jit(transfers.ste_relative)
-_transferred = jax.jit(transfers.transfer)
-_matrix = jax.jit(transfers.transfer_matrix)
+_block_transfer = jax.jit(transfers.transfer)
+_transfer_matrix = jax.jit(transfers.transfer_matrix)

@@ -1,4 +1,4 @@
-"""Reports of the 2019 framework: metrics of one log, printed as the document prints them."""
+"""Reports of the 2019 framework: metrics of one log, printed as in the document."""
 
 import csv
 import io
@@ -48,20 +48,20 @@ TSV_COLUMNS = (
 )
 
 _ROWS = {"eps_to_saturation": "time_to_saturation"}
-"""Quantities that the registry has under another name."""
+"""Quantity -> name in the registry, if it differs."""
 
 _WHOLE = ("eps_to_saturation", "eps_to_sat_dif", "recovery_time")  # episodes
 
 
 @dataclass(frozen=True)
 class Result:
-    """A metric and what it found.
+    """A metric and its result.
 
     Attributes:
       metric: the metric.
       values: its numbers; None if it could not be calculated.
-      problem: why not, "" otherwise.
-      failed: whether that was an error of the metric, and not a log that does not fit it.
+      problem: why it could not be calculated, else "".
+      failed: whether the metric raised an error; false for a log that does not fit it.
     """
 
     metric: Metric
@@ -74,28 +74,28 @@ class MetricsReport(ABC):
     """Metrics of one log.
 
     Attributes:
-      warnings: what is odd about the log, in words.
-      results: what `calculate` found, in the order in which metrics were added.
+      warnings: about unusual content of the log.
+      results: of `calculate`, in the order in which metrics were added.
       log_data: pandas DataFrame of the rows of the log.
-      phase_info: pandas DataFrame, one row a block.
-      metrics_df: pandas DataFrame, one row a block, a column a quantity; filled by `calculate`.
+      phase_info: pandas DataFrame, one row per block.
+      metrics_df: pandas DataFrame, one row per block, one column per quantity; filled by
+        `calculate`.
     """
 
     syllabus_type: SyllabusType
     _metric_class: type[Metric]
 
     def __init__(self, **kwargs: Any) -> None:
-        """Read a log and take the predefined metrics.
+        """Read a log and add the predefined metrics.
 
         Args:
           **kwargs: ``log_dir`` (required), a path or a bare name in ``$L2DATA/logs``;
             ``syllabus_subtype``, CL (the default), ANT_A, ANT_B or ANT_C; ``measure``, the column
-            of performance (reward; in classification score, else the first column that begins so);
-            ``window`` (11), ``edition`` ("2019") and ``index`` ("end") as in `Settings`;
-            ``experts``, a mapping or the path of an info.json
-            (``$L2DATA/taskinfo/info.json``, if it is there); ``drop_incomplete`` (False), whether
-            rows that are NOT_DONE are left out; ``predefined`` (True), whether the report begins
-            with the predefined metrics.
+            of performance (reward; in classification score, or the first column that begins with
+            score); ``window`` (11), ``edition`` ("2019") and ``index`` ("end") as in `Settings`;
+            ``experts``, a mapping or the path of an info.json (``$L2DATA/taskinfo/info.json``, if
+            it exists); ``drop_incomplete`` (False), whether rows that are NOT_DONE are left out;
+            ``predefined`` (True), whether to add the predefined metrics.
 
         Raises:
           RuntimeError: no ``log_dir``.
@@ -104,10 +104,10 @@ class MetricsReport(ABC):
         """
         if not kwargs.get("log_dir"):
             raise RuntimeError("log_dir is required: the directory of a log, or its bare name")
-        known = {"log_dir", "syllabus_subtype", "measure", "window", "edition", "index", "experts"}
-        known |= {"drop_incomplete", "predefined"}
-        if unknown := sorted(set(kwargs) - known):
-            raise ValueError(f"unknown arguments {', '.join(unknown)}; known: {sorted(known)}")
+        names = {"log_dir", "syllabus_subtype", "measure", "window", "edition", "index", "experts"}
+        names |= {"drop_incomplete", "predefined"}
+        if unknown := sorted(set(kwargs) - names):
+            raise ValueError(f"unknown arguments {', '.join(unknown)}; known: {sorted(names)}")
         self.syllabus_subtype = _checked_subtype(kwargs.get("syllabus_subtype") or "CL")
         folder = home.find_log(kwargs["log_dir"])
         drop = bool(kwargs.get("drop_incomplete", False))
@@ -127,22 +127,24 @@ class MetricsReport(ABC):
 
     @abstractmethod
     def _predefined(self) -> list[Metric]:
-        """Return the metrics that a report begins with."""
+        """Return the predefined metrics."""
 
     @abstractmethod
     def _default_measure(self) -> str:
-        """Return the column of performance if none is named."""
+        """Return the default column of performance."""
 
     def _measure(self, name: str | None) -> str:
         measure = name or self._default_measure()
-        self.table.by_block(measure, "first")  # refuses a column that is missing or not numbers
+        self.table.by_block(measure, "first")  # checks that the column exists and has numbers
         return measure
 
-    def _experts(self, given: Mapping[str, float] | str | PathLike[str] | None) -> dict[str, float]:
-        if isinstance(given, Mapping):
-            return dict(given)
-        if given is not None:
-            return ste_info.from_info_json(Path(given))
+    def _experts(
+        self, source: Mapping[str, float] | str | PathLike[str] | None
+    ) -> dict[str, float]:
+        if isinstance(source, Mapping):
+            return dict(source)
+        if source is not None:
+            return ste_info.from_info_json(Path(source))
         file = ste_store.default_directory() / ste_info.FILE_NAME
         if file.is_file():
             return ste_info.from_info_json(file)
@@ -170,7 +172,7 @@ class MetricsReport(ABC):
           The report itself.
 
         Raises:
-          ValueError: neither of them, one for the other type of syllabus, or a name taken already.
+          ValueError: another object, a metric of the other type of syllabus, or a name that exists.
         """
         if isinstance(metric, Iterable) and not isinstance(metric, Metric):
             for one in metric:
@@ -184,21 +186,21 @@ class MetricsReport(ABC):
                     f"{self._metric_class.__name__}, or a function of (values, counts)"
                 )
             metric = FunctionMetric(row, self.settings.measure)
-        wanted = metric.requirement("syllabus_type")
-        if wanted and self.syllabus_type not in wanted:
+        types = metric.requirement("syllabus_type")
+        if types and self.syllabus_type not in types:
             raise ValueError(
-                f"metric {metric.name!r} is for syllabus_type {', '.join(wanted)}; derive it from "
+                f"metric {metric.name!r} is for syllabus_type {', '.join(types)}; derive it from "
                 f"{self._metric_class.__name__}"
             )
         if metric.name in (other.name for other in self._metrics):
-            raise ValueError(f"the report has a metric {metric.name!r} already; name it otherwise")
+            raise ValueError(f"the report has a metric {metric.name!r} already; use another name")
         self._metrics.append(metric)
         return self
 
     def calculate(self) -> list[Result]:
         """Calculate all metrics, in float64.
 
-        A metric that raises an error does not stop the others: its error is in the results.
+        A metric that raises an error does not stop the others; the error is in the results.
 
         Returns:
           `results`.
@@ -219,10 +221,10 @@ class MetricsReport(ABC):
         except ValueError as error:
             return Result(metric, None, str(error))
         try:
-            found = metric.calculate(
+            returned = metric.calculate(
                 log_frame(self.table), phase_frame(self.table.blocks), self.metrics_df.copy()
             )
-            values = as_values(found, self.metrics_df, self.table.blocks)
+            values = as_values(returned, self.metrics_df, self.table.blocks)
             self._remember(values)
         except MetricError as error:
             return Result(metric, None, str(error), failed=True)
@@ -231,7 +233,7 @@ class MetricsReport(ABC):
         return Result(metric, values)
 
     def _remember(self, values: Values) -> None:
-        """Give later metrics the numbers of this one."""
+        """Add the numbers of a metric to those for later metrics."""
         for quantity, numbers in values.per_block.items():
             if isinstance(numbers, Mapping):
                 column = [numbers.get(block.index, math.nan) for block in self.table.blocks]
@@ -240,9 +242,9 @@ class MetricsReport(ABC):
                 self.metrics_df.attrs["reasons"][quantity] = {int(b): s for b, s in why.items()}
 
     def capabilities(self) -> dict[str, dict[str, float]]:
-        """Score each core capability: unit -> average of the metrics that speak of it.
+        """Score each core capability: unit -> average of its metrics.
 
-        Metrics of which less is better are left out, as are those of unknown units.
+        Metrics whose lower values are better are left out, and those of unknown units too.
 
         Source: L2M Metrics Framework, 4 Dec 2019, chapter 2.
         """
@@ -254,22 +256,22 @@ class MetricsReport(ABC):
                     units = scores.setdefault(result.metric.capability or row.capability, {})
                     units.setdefault(row.unit or "no unit", []).append(number)
         return {
-            capability: {unit: sum(of) / len(of) for unit, of in units.items()}
+            capability: {unit: sum(values) / len(values) for unit, values in units.items()}
             for capability, units in scores.items()
         }
 
     def text(self) -> str:
-        """Return the printed form of the results: three lines a metric, and what is missing."""
+        """Return the results as text: three lines per metric, and the missing numbers."""
         lines = "\n".join("\n".join(["", *_lines(result)]) for result in self.results) + "\n"
         # The packages of the time printed no scores.
         scores = self.capabilities().items() if self.settings.edition == "2019" else ()
-        return lines + "".join(f"\nCapability: {n}\nScore: {_shown(of)}\n" for n, of in scores)
+        return lines + "".join(f"\nCapability: {n}\nScore: {_printed(v)}\n" for n, v in scores)
 
     def report(self, stream: TextIO | None = None) -> None:
-        """Print the results, calculated before if need be.
+        """Print the results; calculate them first if necessary.
 
         Args:
-          stream: where to; standard output if None.
+          stream: text stream; standard output if None.
         """
         if not self.results:
             self.calculate()
@@ -279,7 +281,7 @@ class MetricsReport(ABC):
         """Draw each metric.
 
         Args:
-          folder: where PNG files go, one a metric; none are written if None.
+          folder: directory for PNG files, one per metric; None for no files.
 
         Returns:
           matplotlib figures by the metric's name; metrics without numbers for blocks have none.
@@ -299,7 +301,7 @@ class MetricsReport(ABC):
         return figures
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values: missing numbers are null, and ``reasons`` says why."""
+        """Return plain JSON values; missing numbers are null, with reasons in ``reasons``."""
         done = [(r.metric.name, r.values) for r in self.results if r.values is not None]
         return {
             "log": self.table.name,
@@ -333,7 +335,7 @@ class MetricsReport(ABC):
         write_json(Path(path), self.to_json())
 
     def write_tsv(self, path: str | PathLike[str]) -> None:
-        """Write one row a number, `TSV_COLUMNS`; a number for the whole syllabus has no block."""
+        """Write one row per number, `TSV_COLUMNS`; a number of the whole syllabus has no block."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, delimiter="\t", lineterminator="\n")
         writer.writerow(TSV_COLUMNS)
@@ -404,8 +406,8 @@ def _lines(result: Result) -> list[str]:
     lines = [f"Metric: {result.metric.name}"]
     if result.values is None:
         return [*lines, f"Not Calculated: {result.problem}"]
-    lines.append(f"Averaged Value: {_shown(result.values.averaged)}")
-    lines.append(f"Per Block Values: {_shown(result.values.per_block)}")
+    lines.append(f"Averaged Value: {_printed(result.values.averaged)}")
+    lines.append(f"Per Block Values: {_printed(result.values.per_block)}")
     for title, matrix in result.values.matrices.items():
         rows = zip(matrix.units, matrix.values.tolist(), strict=True)
         cells = {
@@ -416,8 +418,8 @@ def _lines(result: Result) -> list[str]:
             }
             for source, row in rows
         }
-        shown = {source: row for source, row in cells.items() if row}
-        lines.append(f"Matrix {title} (trained: tested): {shown}")
+        valued = {source: row for source, row in cells.items() if row}
+        lines.append(f"Matrix {title} (trained: tested): {valued}")
     lines += [
         f"Missing {quantity}{_where(blocks)}: {reason}"
         for quantity, groups in _grouped(result.values).items()
@@ -426,20 +428,20 @@ def _lines(result: Result) -> list[str]:
     return lines
 
 
-def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers as the document prints them: episodes are whole, blocks without one are left out."""
-    shown: dict[str, Any] = {}
+def _printed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers as in the document: episodes are whole, blocks without a number are left out."""
+    printed: dict[str, Any] = {}
     for quantity, numbers in _strict(values).items():
         if isinstance(numbers, dict):
             whole = quantity in _WHOLE
-            shown[quantity] = {
+            printed[quantity] = {
                 block: int(number) if whole else number
                 for block, number in numbers.items()
                 if number is not None
             }
         else:
-            shown[quantity] = numbers
-    return shown
+            printed[quantity] = numbers
+    return printed
 
 
 def _where(blocks: list[int | str]) -> str:
@@ -458,16 +460,16 @@ def _grouped(values: Values) -> dict[str, dict[str, list[int | str]]]:
 
 
 def _numbers(values: Values) -> list[tuple[str, int | str, float, str]]:
-    """(quantity, block or "", number, reason) of everything a metric found."""
-    found: list[tuple[str, int | str, float]] = []
+    """(quantity, block or "", number, reason) of all numbers of a metric."""
+    entries: list[tuple[str, int | str, float]] = []
     for quantity, numbers in values.per_block.items():
         if isinstance(numbers, Mapping):
-            found += [(quantity, block, number) for block, number in numbers.items()]
+            entries += [(quantity, block, number) for block, number in numbers.items()]
         elif quantity not in values.averaged:
-            found.append((quantity, "", numbers))
-    found += [(quantity, "", number) for quantity, number in values.averaged.items()]
+            entries.append((quantity, "", numbers))
+    entries += [(quantity, "", number) for quantity, number in values.averaged.items()]
     return [
-        (q, block, x, "" if math.isfinite(x) else values.why(q, block)) for q, block, x in found
+        (q, block, x, "" if math.isfinite(x) else values.why(q, block)) for q, block, x in entries
     ]
 
 
@@ -482,7 +484,7 @@ def _strict(values: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with blocks as keys of JSON, which are strings."""
+    """Convert numbers to strict JSON; keys of blocks become strings."""
     return {
         quantity: {str(block): number for block, number in numbers.items()}
         if isinstance(numbers, dict)

@@ -1,4 +1,4 @@
-"""A log of the 2019 layout as columns, with what the metrics need to know of its blocks."""
+"""A log of the 2019 layout as columns, with its blocks for metrics."""
 
 import json
 import re
@@ -27,15 +27,15 @@ _SPLIT_NAME: Final = re.compile(r"(train|test)_?(\w+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class LoggedBlock:
-    """One block of a log; it has what the metrics ask of a block.
+    """One block of a log; it implements `BlockLike` of the metrics.
 
     Attributes:
       index: number of the block in the log.
       phase: number of its phase.
       mode: "train" or "test".
       class_name: task as logged.
-      task: what makes two blocks comparable: the logged name, in classification without the part
-        that tells training from test data.
+      task: name for comparisons of blocks: the logged name, in classification without "train" or
+        "test".
       parameters: the parameter values as JSON text with sorted keys.
       count: episodes, or batches in classification.
     """
@@ -69,10 +69,10 @@ class BlockTable:
         return np.array([block.count for block in self.blocks], np.int32)
 
     def by_block(self, column: str, how: str) -> npt.NDArray[np.float64]:
-        """Arrange a column as (B, T), one number an episode, see `arranged`.
+        """Arrange a column as (B, T), one number per episode, see `arranged`.
 
         Raises:
-          ValueError: no such column, one without numbers, or an unknown ``how``.
+          ValueError: an unknown column, one without numbers, or an unknown ``how``.
         """
         if column not in self.columns:
             raise ValueError(
@@ -85,14 +85,14 @@ class BlockTable:
 def episodes_of(
     block: npt.NDArray[Any], task: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Where the rows of a log belong.
+    """Positions of the rows of a log by block and episode.
 
     Args:
       block: (R,) number of each row's block, ascending.
-      task: (R,) number of its episode, rows of one episode beside one another.
+      task: (R,) number of each row's episode; rows of one episode are neighbours.
 
     Returns:
-      (R,) position of the block, (R,) position of the episode in it, and (B,) episodes of a block.
+      (R,) position of the block, (R,) position of the episode in it, and (B,) episodes per block.
     """
     _, position = np.unique(block, return_inverse=True)
     new_block = np.diff(position, prepend=-1) != 0
@@ -105,7 +105,7 @@ def episodes_of(
 def arranged(
     block: npt.NDArray[Any], task: npt.NDArray[Any], values: npt.NDArray[Any], how: str, name: str
 ) -> npt.NDArray[np.float64]:
-    """Arrange rows of a log as (B, T), one number an episode, NaN behind each block's end.
+    """Arrange rows of a log as (B, T), one number per episode, NaN behind each block's end.
 
     Args:
       block: (R,) as for `episodes_of`.
@@ -142,13 +142,13 @@ def load_table(
     """Read a log directory of the 2019 layout, by the names of the columns.
 
     Args:
-      directory: holds ``<worker>/<phase>/<task>/data-log.tsv`` with block-report.tsv beside.
-      syllabus_type: in ``"class"`` only rows with source GET_LABELS count, which hold scores.
+      directory: with ``<worker>/<phase>/<task>/`` data-log.tsv and block-report.tsv.
+      syllabus_type: for ``"class"`` only rows with source GET_LABELS are used; they have scores.
       drop_incomplete: whether rows with termination_status NOT_DONE are left out.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.
-      ValueError: no row is left, or it is a log of l2logger.
+      ValueError: no row is left, or the log is one of l2logger.
     """
     if is_l2logger(directory):
         raise ValueError(
@@ -163,8 +163,8 @@ def load_table(
         and not (drop_incomplete and row.termination_status == "NOT_DONE")
     ]
     if not rows:
-        wanted = f" with source {LABELS}" if syllabus_type == "class" else ""
-        raise ValueError(f"{directory} has no rows{wanted} to compute metrics from")
+        condition = f" with source {LABELS}" if syllabus_type == "class" else ""
+        raise ValueError(f"{directory} has no rows{condition} to compute metrics from")
     rows.sort(key=lambda row: (row.block, row.task, row.sub_task))
     columns = {name: _column(name, [getattr(row, name) for row in rows]) for name in _STANDARD}
     columns |= {m: _column(m, [row.measures[m] for row in rows]) for m in log.measures}
@@ -175,7 +175,7 @@ def load_table(
 
 
 def _column(name: str, values: Sequence[Any]) -> npt.NDArray[Any]:
-    """A column as numbers where it holds numbers, and as text otherwise."""
+    """A column as numbers if all values are numbers, else as text."""
     if name in _WHOLE:
         return np.array([-1 if value is None else value for value in values], np.int64)
     if name in ("phase", "worker", "class_name", "termination_status", "source"):
@@ -204,6 +204,6 @@ def _blocks(
 
 
 def _without_split(name: str) -> str:
-    """Name of a data set without "train" or "test": both parts of one set give the same."""
+    """Name of a data set without "train" or "test", common to both parts."""
     match = _SPLIT_NAME.search(name)
     return name[: match.start()] + match[2] if match else name

@@ -1,4 +1,4 @@
-"""Writer of l2logger logs from columns: a lifetime a call, with the bytes of the row writer."""
+"""Writer of l2logger logs from columns, one lifetime per call, with the bytes of the row writer."""
 
 import functools
 import os
@@ -35,22 +35,22 @@ def write_columns(
     worker_id: str = DEFAULT_WORKER,
     start: datetime | None = None,
 ) -> Path:
-    """Write the log of one lifetime from columns of R episodes, whole or not at all.
+    """Write the log of one lifetime from columns of R episodes, completely or not at all.
 
-    The bytes are those of `write_log` on the same episodes.
+    The bytes are those of `write_log` for the same episodes.
 
     Args:
       base_dir: directory to put the log directory in; made if absent.
-      scenario_name: first part of the directory's name; of a path only the last part up to its
-        first dot is used, as l2logger does.
-      columns: by name an array or sequence of R values, a `Coded` column, or one value for all.
-        ``block_num``, ``exp_num``, ``block_type``, ``task_name`` and ``task_params`` (mappings) are
-        needed; ``block_subtype`` is ``"wake"``, ``exp_status`` ``"complete"``, ``worker_id`` and
-        ``timestamp`` (datetime64 or datetime) those below where they are left out. Every metric is
-        needed; whatever else is there becomes an extra column of text or numbers.
+      scenario_name: first part of the directory's name; only the last component of a path, up to
+        its first dot, is used, as in l2logger.
+      columns: name -> an array or sequence of R values, a `Coded` column, or one value for all.
+        ``block_num``, ``exp_num``, ``block_type``, ``task_name``, ``task_params`` (mappings) and
+        all metrics are required. Defaults are ``"wake"`` for ``block_subtype``, ``"complete"`` for
+        ``exp_status``, and the arguments below for ``worker_id`` and ``timestamp`` (datetime64 or
+        datetime). Other names are extra columns of text or numbers.
       metrics_columns: names of the metrics.
       scenario_info: content of scenario_info.json.
-      worker_id: worker of all rows, unless it is a column.
+      worker_id: worker of all rows, unless there is such a column.
       start: when the lifetime started, for the directory's name and for rows without a timestamp;
         now if None.
 
@@ -58,15 +58,15 @@ def write_columns(
       The new log directory.
 
     Raises:
-      ValueError: something that format 1.1 does not allow; the message names row and column.
-      FileExistsError: the log directory is already there.
+      ValueError: format 1.1 does not allow a value; the message names row and column.
+      FileExistsError: the log directory already exists.
       OSError: the files cannot be written.
 
     Source: l2logger log format 1.1.
     """
-    began = datetime.now() if start is None else start
-    log = NewLog.checked(base_dir, scenario_name, metrics_columns, scenario_info, began)
-    defaults = {"worker_id": worker_id, "timestamp": began}
+    begin = datetime.now() if start is None else start
+    log = NewLog.checked(base_dir, scenario_name, metrics_columns, scenario_info, begin)
+    defaults = {"worker_id": worker_id, "timestamp": begin}
     table = checked_table({**defaults, **columns}, log.metrics)
     if not table.rows:
         raise ValueError("columns are empty: a log needs at least one episode")
@@ -78,11 +78,11 @@ class Table:
     """Checked columns of R rows.
 
     Attributes:
-      header: names of the columns as they are written.
+      header: names of the columns in written order.
       rows: R.
       block_num, exp_num: (R,) int64.
       worker_id, block_type: (R,) text.
-      texts: the columns as they are written.
+      texts: text of the columns, in the order of ``header``.
     """
 
     header: tuple[str, ...]
@@ -94,7 +94,7 @@ class Table:
     texts: tuple[pa.LargeStringArray, ...]
 
     def pieces(self) -> Iterator[tuple[str, memoryview]]:
-        """Runs of rows with the folder that they belong to, ``<worker>/<block>-<type>``."""
+        """Yield runs of rows with their folder, ``<worker>/<block>-<type>``."""
         if not self.rows:
             return
         rises = np.diff(self.block_num, prepend=self.block_num[:1]) != 0
@@ -137,9 +137,9 @@ def checked_table(columns: Mapping[str, Any], metrics: tuple[str, ...]) -> Table
     block_num = _numbers("block_num", columns["block_num"], rows)
     exp_num = _numbers("exp_num", columns["exp_num"], rows)
     defaults = {"block_subtype": DEFAULT_SUBTYPE, "exp_status": EXP_STATUSES[0]}
-    given = {**defaults, **columns}
+    completed = {**defaults, **columns}
     words = {
-        name: _checked(_coded(name, given[name], rows), functools.partial(check, name))
+        name: _checked(_coded(name, completed[name], rows), functools.partial(check, name))
         for name, check in _CHECKS.items()
     }
     texts = {name: coded_texts(column) for name, column in words.items()}
@@ -160,7 +160,7 @@ def checked_table(columns: Mapping[str, Any], metrics: tuple[str, ...]) -> Table
 
 
 def _is_column(value: Any) -> bool:
-    """Whether a value holds one value a row."""
+    """Whether a value has one element per row."""
     if isinstance(value, str | bytes | Mapping):
         return False
     return isinstance(value, Coded) or (hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0)
@@ -170,7 +170,7 @@ def _length(columns: Mapping[str, Any]) -> int:
     """Number of rows of all columns."""
     lengths = {name: len(column) for name, column in columns.items() if _is_column(column)}
     if not lengths:
-        raise ValueError("columns hold no array: give at least exp_num as one value an episode")
+        raise ValueError("columns have no array: give at least exp_num as one value per episode")
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise ValueError(f"columns must have equal lengths, not {listed}")
@@ -197,11 +197,11 @@ _CHECKS: Final[Mapping[str, Callable[[str, Place, Any], str]]] = {
     "task_name": lambda name, at, value: at.text(name, value),
     "task_params": lambda name, at, value: at.params(name, value),
 }
-"""What the columns of text must hold."""
+"""Checks of the columns of text."""
 
 
 def _checked(column: Coded[Any], check: Callable[[Place, Any], str]) -> Coded[str]:
-    """The column as it is written, each value checked where it is first."""
+    """The text of a column, with each value checked at its first row."""
     places = zip(column.first_rows().tolist(), column.values, strict=True)
     return Coded(
         tuple("" if row < 0 else check(Place(row), value) for row, value in places), column.codes
@@ -209,7 +209,7 @@ def _checked(column: Coded[Any], check: Callable[[Place, Any], str]) -> Coded[st
 
 
 def _coded_objects(values: Sequence[Any]) -> Coded[Any]:
-    """Encode a column of objects by identity, as mappings cannot be hashed."""
+    """Encode a column of objects by identity, because mappings cannot be hashed."""
     places: dict[int, int] = {}
     codes = [places.setdefault(id(value), len(places)) for value in values]
     by_identity = {id(value): value for value in values}
@@ -244,7 +244,7 @@ def _timestamps(value: Any, rows: int) -> np.ndarray:
 
 
 def _metric(name: str, value: Any, rows: int) -> np.ndarray:
-    """Numbers; NaN where not measured."""
+    """Numbers; NaN for not measured."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         raise ValueError(f"column {name!r} must hold numbers, not {array.dtype}")

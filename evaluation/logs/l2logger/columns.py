@@ -1,8 +1,8 @@
 """Reader of l2logger logs into arrays, for logs of many files and rows.
 
-The tables of a log are read together and their columns converted at once. What this cannot read, or
-cannot be sure to read as the row reader does, is left to the row reader: so both accept the same
-logs and report the same problems.
+The tables of a log are read together and their columns converted at once. Logs that this reader
+might read differently are left to the row reader, so both accept the same logs and report the same
+problems.
 """
 
 import csv
@@ -49,7 +49,7 @@ _CODED_CHECKS: Final[dict[str, Callable[[str], object]]] = {
     "task_params": lambda text: text.startswith("{"),
 }
 _NUMBER: Final = re.compile(rb"[0-9eE.+\-nNaAiIfFtTyY]*")
-_MAX_LINE: Final = 2**17 - 1  # the row reader's csv module refuses longer fields
+_MAX_LINE: Final = 2**17 - 1  # the csv module of the row reader rejects longer fields
 _TIMESTAMP_LENGTH: Final = 22
 _DAYS: Final = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
@@ -60,17 +60,17 @@ class LogColumns:
 
     Attributes:
       path: its directory.
-      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` where it is absent.
+      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` if absent.
       metrics_columns: names of the metrics.
       scenario_info: content of scenario_info.json.
       block_num: (R,) int64.
       exp_num: (R,) int64.
       worker_id, block_type, block_subtype, task_name: (R,) text, coded.
-      task_params: (R,) the text of JSON objects as `json.dumps` writes them, coded.
+      task_params: (R,) JSON objects as text of `json.dumps`, coded.
       complete: (R,) bool, whether the status is ``"complete"``, not ``"incomplete"``.
       timestamp: (R,) datetime64[us], local time.
-      metrics: (R,) float64 by name, NaN where not measured.
-      extras: further columns by name, as text, coded.
+      metrics: (R,) float64 by name, NaN for not measured.
+      extras: extra columns by name, as text, coded.
       warnings: the problems that do not make it invalid.
     """
 
@@ -96,7 +96,7 @@ class LogColumns:
         return len(self.exp_num)
 
     def take(self, rows: Any) -> "LogColumns":
-        """The log with some rows only: an index array, a mask or a slice."""
+        """Select rows by an index array, a mask or a slice."""
         names = ("block_num", "exp_num", "complete", "timestamp")
         words = ("worker_id", "block_type", "block_subtype", "task_name", "task_params")
         return dataclasses.replace(
@@ -111,9 +111,8 @@ class LogColumns:
         """Number the maximal runs of equal block number, type, subtype and task name.
 
         Returns:
-          (R,) int64 from 0, never falling. Letter case of the task name does not split a run, task
-          parameters do not either. Take the rows that count first: a run that vanishes may let its
-          neighbours merge.
+          (R,) int64 from 0, never falling. Letter case of the task name and task parameters do not
+          split a run. Select the rows that count first: without a run its neighbours may merge.
 
         Source: l2logger log format 1.1.
         """
@@ -134,7 +133,7 @@ def read_columns(path: str | os.PathLike[str], lower_case: bool = False) -> LogC
 
     Args:
       path: the log directory, the one that holds logger_info.json.
-      lower_case: whether task names are put into lower case, as l2logger's own reader does.
+      lower_case: whether task names are converted to lower case, as in l2logger's reader.
 
     Returns:
       All rows, incomplete ones too, in the order of `read_log`: tables in path order, then stably
@@ -156,11 +155,11 @@ def read_columns(path: str | os.PathLike[str], lower_case: bool = False) -> LogC
 
 
 class _Unsure(Exception):
-    """Something that the row reader has to look at."""
+    """The row reader has to read the log."""
 
 
 def _read_fast(root: Path) -> LogColumns | None:
-    """The log, or None where only the row reader can tell."""
+    """The log, or None if the row reader has to read it."""
     problems = Problems()
     header = read_header(root, problems)
     if header is None or problems.fatal:
@@ -175,16 +174,16 @@ def _columns(root: Path, header: Header, problems: Problems) -> LogColumns:
     """The log.
 
     Raises:
-      _Unsure: something is not as it usually is.
-      pyarrow.ArrowException: the same, found by Arrow.
-      ValueError: the same.
+      _Unsure: the log is unusual.
+      pyarrow.ArrowException: Arrow cannot convert a column.
+      ValueError: a value cannot be converted.
     """
     tables = _Tables(find_tables(root, DATA_FILE, problems), problems)
     if problems.fatal:
         raise _Unsure
     names = tables.names
-    wanted = {*REQUIRED_COLUMNS, *header.metrics_columns}
-    if len(set(names)) < len(names) or not wanted <= set(names):
+    required = {*REQUIRED_COLUMNS, *header.metrics_columns}
+    if len(set(names)) < len(names) or not required <= set(names):
         raise _Unsure
     table = tables.parsed()
     texts = {name: _text(name, table) for name in _TEXT_COLUMNS}
@@ -213,12 +212,12 @@ def _columns(root: Path, header: Header, problems: Problems) -> LogColumns:
         timestamp=timestamp[order],
         metrics={name: column[order] for name, column in metrics.items()},
         extras={name: _cells(table[name]).take(order) for name in extras},
-        warnings=tuple(problems.found),
+        warnings=tuple(problems.problems),
     )
 
 
 def _order(block_num: np.ndarray, exp_num: np.ndarray) -> Any:
-    """What puts rows stably into the order of (exp_num, block_num); a slice if they are in it."""
+    """Index that sorts rows stably by (exp_num, block_num); a slice if they are sorted."""
     later, block = np.diff(exp_num), np.diff(block_num)
     if np.all((later > 0) | ((later == 0) & (block >= 0))):
         return slice(None)
@@ -226,7 +225,7 @@ def _order(block_num: np.ndarray, exp_num: np.ndarray) -> Any:
 
 
 class _Tables:
-    """The tables of a log, one behind another under the header that all of them have."""
+    """The tables of a log, joined under their common header."""
 
     def __init__(self, paths: list[Path], problems: Problems) -> None:
         self.paths = paths
@@ -258,8 +257,8 @@ class _Tables:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(content),
             read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=2**30),
-            # Quotes stay in the cells. A tab or line feed between quotes tears a cell apart, which
-            # shows in the number of cells or in a cell that does not end.
+            # Quotes stay in the cells. A tab or line feed between quotes splits a cell, which is
+            # detected by the number of cells or by an unterminated cell.
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter="\t", quote_char=False, ignore_empty_lines=False
             ),
@@ -285,10 +284,10 @@ def _cells(column: pa.ChunkedArray) -> Coded[str]:
 
 
 def _unquoted(text: str) -> str:
-    """A cell as the row reader reads it.
+    """The value of a cell, as in the row reader.
 
     Raises:
-      _Unsure: the cell does not end where its text ends.
+      _Unsure: the cell does not end with its text.
     """
     if text[:1] != '"':
         return text
@@ -300,7 +299,7 @@ def _unquoted(text: str) -> str:
 
 
 def _text(name: str, table: pa.Table) -> Coded[str]:
-    """A column of words that are allowed."""
+    """A column of text, with checked words."""
     if name not in table.column_names:  # format 1.0
         return Coded((DEFAULT_SUBTYPE,), np.zeros(table.num_rows, np.int32))
     column = _cells(table[name])
@@ -313,7 +312,7 @@ def _text(name: str, table: pa.Table) -> Coded[str]:
 
 
 def _bytes(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """All characters of a column of text one behind another, and the length of each row's."""
+    """The joined characters of a column of text, and the length of each row."""
     array = column.combine_chunks()
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
@@ -341,7 +340,7 @@ def _metrics(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _timestamps(column: pa.ChunkedArray) -> np.ndarray:
-    """Moments written with six digits of a second's fraction, (R,) datetime64[us]."""
+    """Moments with six digits of a second's fraction, (R,) datetime64[us]."""
     characters, lengths = _bytes(column)
     if not np.all(lengths == _TIMESTAMP_LENGTH):
         raise _Unsure
@@ -365,7 +364,7 @@ def _timestamps(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _whole(text: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """The numbers whose decimal digits are some columns of text."""
+    """The numbers in the digit columns [start, stop) of text."""
     total = np.zeros(len(text), np.int64)
     for column in range(start, stop):
         total = total * 10 + (text[:, column] - ord("0"))
@@ -379,7 +378,7 @@ def _warn(
     tables: _Tables,
     problems: Problems,
 ) -> None:
-    """Warn as the row reader does, row by row."""
+    """Add the warnings of the row reader, row by row."""
     unusual = np.array([not TASK_NAME.fullmatch(task) for task in tasks.values])[tasks.codes]
     bad = {name: ~np.isfinite(column) for name, column in metrics.items()}
     for row in np.flatnonzero(np.logical_or.reduce([unusual, *bad.values()])).tolist():

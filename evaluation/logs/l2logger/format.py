@@ -1,4 +1,4 @@
-"""Reader and writer of l2logger logs, format version 1.1.
+"""Format of l2logger logs, version 1.1.
 
 A log is one lifetime on disk::
 
@@ -8,9 +8,9 @@ A log is one lifetime on disk::
         <worker>/<block number>-<train|test>/data-log.tsv
 
 A TSV row is one episode (an "experience"): the nine columns of `STANDARD_COLUMNS`, then metrics and
-any further fields together, in the order of their code points. Text is UTF-8, lines end in a line
-feed, a field is quoted only where it has to be, ``task_params`` is JSON text and ``timestamp`` is
-local time. The byte layout is that of logs written by l2logger 1.8.2.
+extra columns together, in the order of their code points. Text is UTF-8, lines end in a line feed,
+a field is quoted only if necessary, ``task_params`` is JSON text and ``timestamp`` is local time.
+The byte layout is that of logs written by l2logger 1.8.2.
 """
 
 import re
@@ -47,14 +47,14 @@ WORDS: Final = {
     "block_subtype": BLOCK_SUBTYPES,
     "exp_status": EXP_STATUSES,
 }
-"""Columns that hold one of few words, and the words."""
+"""Columns with a fixed set of words, and the words."""
 DEFAULT_WORKER: Final = "worker-default"
 SCENARIO_FIELDS: Final = {
     "complexity": ("1-low", "2-intermediate", "3-high"),
     "difficulty": ("1-easy", "2-medium", "3-hard"),
     "scenario_type": ("condensed", "dispersed", "permuted", "alternating", "ste", "custom"),
 }
-"""Fields that evaluators look for in scenario_info.json, and their values."""
+"""Fields that evaluators read in scenario_info.json, and their values."""
 DEFAULT_SUBTYPE: Final = "wake"
 TASK_NAME: Final = re.compile(r"[0-9a-zA-Z]+_[0-9a-zA-Z]+")
 
@@ -71,11 +71,11 @@ class LogRow:
       task_name: by convention ``<task label>_<variant label>``, letters and digits.
       task_params: the task's parameters; any JSON object.
       exp_status: ``"complete"`` or ``"incomplete"``.
-      timestamp: end of the episode; its wall-clock fields are written as they are (the format means
-        local time). None, for writing only: the start of the log.
+      timestamp: end of the episode, written without conversion (the format uses local time). None
+        (only for writing) means the start of the log.
       metrics: a number for each of the log's ``metrics_columns``. NaN means not measured.
-      extras: further columns; every row of a log has the same ones.
-      worker_id: None, for writing only: the worker of the log.
+      extras: extra columns; every row of a log has the same ones.
+      worker_id: None (only for writing) means the worker of the log.
     """
 
     block_num: int
@@ -119,7 +119,7 @@ class Log:
 
     Attributes:
       path: its directory.
-      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` where it is absent.
+      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` if absent.
       metrics_columns: names of the metrics.
       scenario_info: content of scenario_info.json.
       rows: all episodes, stably sorted by (exp_num, block_num). Text is as in the file.
@@ -144,5 +144,5 @@ def metrics_columns_problem(names: object) -> str:
         return f"must be non-empty printable strings, not {names!r}"
     if len(set(names)) < len(names):
         return f"must be distinct, not {names!r}"
-    taken = sorted(set(names) & set(STANDARD_COLUMNS))
-    return f"must not use the standard names {', '.join(taken)}" if taken else ""
+    reserved = sorted(set(names) & set(STANDARD_COLUMNS))
+    return f"must not use the standard names {', '.join(reserved)}" if reserved else ""

@@ -1,4 +1,4 @@
-"""Log episodes while they are played, with the interface and the bytes of l2logger's DataLogger."""
+"""Logger of episodes during a run, with the interface and the bytes of l2logger's DataLogger."""
 
 import json
 import os
@@ -43,17 +43,17 @@ _MAX_OPEN: Final = 64
 
 
 class RecordError(ValueError, RuntimeError):
-    """A record that format 1.1 does not allow; a RuntimeError too, as l2logger raises those."""
+    """A record that format 1.1 does not allow; also a RuntimeError, as in l2logger."""
 
 
 class DataLogger(Closing):
-    """Write the log of one lifetime while it is played; any number of threads may share one.
+    """Write the log of one lifetime while it is played; threads may share a logger.
 
-    What l2logger's class of this name accepts gives the same files here, and where that raises a
-    RuntimeError this does too, with a message that names record and column. Three things differ.
-    Numbers may be NumPy's. Block and episode numbers may not fall within a worker, rather than
-    within the log, so that workers which play side by side need not wait for one another. What no
-    reader could use is refused: metrics that are text or infinite, parameters with NaN.
+    Records that l2logger's class of this name accepts give the same files. Where that class raises
+    a RuntimeError, so does this one, with a message that names record and column. Three things
+    differ. Numbers may be NumPy's. Block and episode numbers may not fall within a worker, rather
+    than within the log, so that parallel workers need not wait for one another. Records that no
+    reader could use are an error: metrics that are text or infinite, parameters with NaN.
 
     Attributes:
       logger_info: content of logger_info.json.
@@ -73,15 +73,15 @@ class DataLogger(Closing):
 
         Args:
           logging_base_dir: directory to put the log directory in; made if absent.
-          scenario_name: first part of the directory's name; of a path only the last part up to its
-            first dot is used.
-          logger_info: ``metrics_columns``, a non-empty list of names, and anything else;
+          scenario_name: first part of the directory's name; only the last component of a path, up
+            to its first dot, is used.
+          logger_info: ``metrics_columns``, a non-empty list of names, and any other fields;
             ``log_format_version`` becomes 1.1.
-          scenario_info: anything; evaluators look for ``complexity``, ``difficulty`` and
+          scenario_info: any fields; evaluators read ``complexity``, ``difficulty`` and
             ``scenario_type``.
 
         Raises:
-          RecordError: the arguments are not what the format wants.
+          RecordError: the format does not allow the arguments.
           OSError: the directory cannot be made.
         """
         if not isinstance(logger_info, Mapping) or "metrics_columns" not in logger_info:
@@ -96,7 +96,7 @@ class DataLogger(Closing):
         self._metrics = tuple(names)
         self._fields: tuple[str, ...] = ()
         self._count = 0
-        self._names: tuple[str, ...] | None = None  # fields of the record before, in its order
+        self._names: tuple[str, ...] | None = None  # fields of the previous record, in its order
         self._latest: dict[str, tuple[int, int]] = {}
         self._tables: dict[str, _Table] = {}
         self._closed = False
@@ -106,7 +106,7 @@ class DataLogger(Closing):
         self.write_info_files()
 
     def write_info_files(self) -> None:
-        """Write logger_info.json and scenario_info.json anew, from the attributes."""
+        """Rewrite logger_info.json and scenario_info.json from the attributes."""
         for name, content in (
             ("logger_info.json", self.logger_info),
             ("scenario_info.json", self.scenario_info),
@@ -123,8 +123,8 @@ class DataLogger(Closing):
         Args:
           record: ``block_num``, ``exp_num``, ``block_type``, ``task_name``, ``task_params`` and all
             metrics; ``worker_id``, ``block_subtype`` and ``exp_status`` may be left out. Any other
-            field is an extra column and has to be in every record. Values that are neither text nor
-            a number are written as `str` gives them; None is an empty cell.
+            field is an extra column and must be in every record. Values that are neither text nor a
+            number are written as by `str`; None is an empty cell.
 
         Raises:
           RecordError: the record is not allowed; nothing is written.
@@ -152,11 +152,11 @@ class DataLogger(Closing):
 
         Args:
           columns: the fields of `log_record` by name, each an array or sequence of R values, a
-            `Coded` column, or one value for all rows. ``timestamp`` may be given here, as
-            datetime64 or datetime; it is now if left out.
+            `Coded` column, or one value for all rows. ``timestamp`` is allowed here, as datetime64
+            or datetime; the default is now.
 
         Raises:
-          RecordError: something is not allowed; nothing is written.
+          RecordError: a value is not allowed; nothing is written.
         """
         with self._lock:
             self._check_open()
@@ -183,7 +183,7 @@ class DataLogger(Closing):
             self._latest = latest
 
     def close(self) -> None:
-        """Close all files; nothing can be logged afterwards."""
+        """Close all files; no record can be logged afterwards."""
         with self._lock:
             self._close_tables()
             self._closed = True
@@ -217,7 +217,7 @@ class DataLogger(Closing):
             raise self._error(differing, "every record must have the fields of the first one")
 
     def _checked_cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The cells of a record as they are written."""
+        """The checked cells of a record."""
         at = Place(self._count, "record", RecordError)
         cells = {name: _cell(value) for name, value in row.items()} | standard_cells(at, row)
         self._check_order(cells["worker_id"], cells["block_num"], cells["exp_num"])
@@ -249,7 +249,7 @@ class DataLogger(Closing):
 
 
 class _Table:
-    """An open table; a new one gets its header first."""
+    """An open table; a new table begins with its header."""
 
     def __init__(self, folder: Path, fields: tuple[str, ...]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -265,7 +265,7 @@ class _Table:
 
 
 def _new_directory(base: Path, scenario_name: str) -> Path:
-    """Make a log directory whose name is not taken."""
+    """Make a log directory with a new name."""
     when = datetime.now()
     for _ in range(1000):
         try:
@@ -281,7 +281,7 @@ def _new_directory(base: Path, scenario_name: str) -> Path:
 
 
 def _cell(value: object) -> Any:
-    """What is neither text nor a number is written as `str` gives it."""
+    """A cell; values that are neither text nor a number are converted by `str`."""
     if value is None or isinstance(value, str | int | float):
         return plain_scalar(value)
     plain = plain_scalar(value)

@@ -1,4 +1,4 @@
-"""Reader of l2logger logs, which reports every problem with file and line."""
+"""Reader of l2logger logs that reports every problem with file and line."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,13 +39,13 @@ def read_log(path: str | os.PathLike[str]) -> Log:
       path: the log directory, the one that holds logger_info.json.
 
     Returns:
-      The `Log`; its ``warnings`` say what is unusual but allowed.
+      The `Log`; its ``warnings`` are about unusual but allowed content.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.
 
-    Source: l2logger log format 1.1. All rows are kept, incomplete ones too; a file without the
-    column block_subtype (format 1.0) reads as ``wake``.
+    Source: l2logger log format 1.1. All rows are kept, incomplete ones too. Without the column
+    block_subtype (format 1.0) the subtype is ``wake``.
     """
     log, problems = _read(Path(path))
     if log is None:
@@ -54,14 +54,14 @@ def read_log(path: str | os.PathLike[str]) -> Log:
 
 
 def validate_log(path: str | os.PathLike[str]) -> list[str]:
-    """Every problem of a log directory in words, ``file:line: severity: message``.
+    """Every problem of a log directory as text, ``file:line: severity: message``.
 
     Args:
       path: the log directory.
 
     Returns:
-      Errors and warnings in the order found; empty for a clean log. `check_log` gives the same as
-      records, to tell the one from the other.
+      Errors and warnings in the order of `check_log`, which returns records; empty for a log
+      without problems.
     """
     return [str(problem) for problem in check_log(path)]
 
@@ -73,12 +73,12 @@ def check_log(path: str | os.PathLike[str]) -> list[Problem]:
       path: the log directory.
 
     Returns:
-      Problems in the order found: info files, then tables in path order, then the order of rows.
+      Problems of info files, then of tables in path order, then of the order of rows.
 
     Source: l2logger log format 1.1: required columns, allowed words, whole numbers from 0 that do
-    not fall once the rows are stably sorted by (exp_num, block_num), worker names, JSON parameters.
+    not fall after a stable sort of the rows by (exp_num, block_num), worker names, JSON parameters.
     Warnings: task names without a variant, missing or unknown scenario fields, metrics that are not
-    finite, tables whose columns differ.
+    finite, tables with different columns.
     """
     return _read(Path(path))[1]
 
@@ -87,11 +87,11 @@ def find_regimes(rows: Iterable[LogRow]) -> tuple[Regime, ...]:
     """Number the maximal runs of rows with equal block number, type, subtype and task name.
 
     Args:
-      rows: episodes in order. Filter them first where a reader should not see all of them: a run
-        that vanishes may let its neighbours merge.
+      rows: episodes in order. Select the rows that count first: without a run its neighbours may
+        merge.
 
     Returns:
-      One `Regime` a run. Task parameters do not split a run; letter case of the task name neither.
+      One `Regime` per run. Task parameters and letter case of the task name do not split a run.
 
     Source: l2logger log format 1.1.
     """
@@ -109,11 +109,11 @@ def _regime_key(row: LogRow) -> tuple[int, str, str, str]:
 
 
 class Header(NamedTuple):
-    """What the two info files of a log say.
+    """Content of the two info files of a log.
 
     Attributes:
-      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` where it is absent.
-      metrics_columns: names of the metrics; none where they are not usable.
+      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` if absent.
+      metrics_columns: names of the metrics; empty if they are not usable.
       scenario_info: content of scenario_info.json.
     """
 
@@ -123,7 +123,7 @@ class Header(NamedTuple):
 
 
 def read_header(root: Path, problems: Problems) -> Header | None:
-    """The info files of a log directory, None if there is no directory, and all problems."""
+    """The info files of a log directory; None if there is no directory."""
     if not root.is_dir():
         problems.error(root, None, "no such directory")
         return None
@@ -136,19 +136,19 @@ def read_header(root: Path, problems: Problems) -> Header | None:
 
 
 def _read(root: Path) -> tuple[Log | None, list[Problem]]:
-    """The log, None if it has an error, and all problems."""
+    """The log, or None if it has an error, and all problems."""
     problems = Problems()
     header = read_header(root, problems)
     if header is None:
-        return None, problems.found
+        return None, problems.problems
     placed = list(_read_tables(root, header.metrics_columns, problems))
     placed.sort(key=lambda item: (item.row.exp_num, item.row.block_num))
     _check_order(placed)
     if problems.fatal:
-        return None, problems.found
+        return None, problems.problems
     rows = tuple(item.row for item in placed)
-    log = Log(root, *header, rows, find_regimes(rows), tuple(problems.found))
-    return log, problems.found
+    log = Log(root, *header, rows, find_regimes(rows), tuple(problems.problems))
+    return log, problems.problems
 
 
 def _read_metrics_columns(
@@ -167,8 +167,8 @@ def _read_metrics_columns(
 def _read_version(path: Path, info: Mapping[str, Any] | None, problems: Problems) -> str:
     version = READABLE_VERSIONS[0] if info is None else info.get("log_format_version", "1.0")
     if version not in READABLE_VERSIONS:
-        known = " and ".join(READABLE_VERSIONS)
-        problems.warning(path, None, f"log_format_version {version!r} is not known, only {known}")
+        listed = " and ".join(READABLE_VERSIONS)
+        problems.warning(path, None, f"log_format_version {version!r} is not known, only {listed}")
     return str(version)
 
 
@@ -203,7 +203,7 @@ def _read_tables(root: Path, columns: tuple[str, ...], problems: Problems) -> It
 
 
 def _parse_row(cells: Cells, columns: tuple[str, ...]) -> LogRow:
-    """One row, which means something where its cells are sound."""
+    """One row; it is meaningless if its cells are not sound."""
     block_num, exp_num = (cells.count(name) or 0 for name in ("block_num", "exp_num"))
     for name, allowed in WORDS.items():
         cells.word(name, allowed)
@@ -230,12 +230,12 @@ def _parse_row(cells: Cells, columns: tuple[str, ...]) -> LogRow:
 
 
 def task_name_warning(name: str) -> str:
-    """What is unusual about a task name without a variant."""
+    """Warning about a task name without a variant."""
     return f"task_name {name!r} is not of the form label_variant"
 
 
 def _check_order(placed: Sequence[Placed]) -> None:
-    """Block numbers may not fall while episode numbers rise."""
+    """Check that block numbers do not fall while episode numbers rise."""
     previous = 0
     for row, cells in placed:
         if row.block_num < previous:

@@ -1,4 +1,4 @@
-"""Writer of l2logger logs: one lifetime, whole or not at all."""
+"""Writer of l2logger logs from rows, one lifetime per call."""
 
 import io
 import json
@@ -34,19 +34,19 @@ def write_log(
     worker_id: str = DEFAULT_WORKER,
     start: datetime | None = None,
 ) -> Path:
-    """Write the log of one lifetime, whole or not at all.
+    """Write the log of one lifetime, completely or not at all.
 
-    Everything is checked before the first byte; the files are then written to a hidden directory
-    next to the final one and moved into place with one rename.
+    Everything is checked first. The files are then written to a hidden directory next to the final
+    one and moved into place with one rename.
 
     Args:
       base_dir: directory to put the log directory in; made if absent.
-      scenario_name: first part of the directory's name; of a path only the last part up to its
-        first dot is used, as l2logger does.
+      scenario_name: first part of the directory's name; only the last component of a path, up to
+        its first dot, is used, as in l2logger.
       rows: the episodes in order.
       metrics_columns: the metrics that every row has.
       scenario_info: content of scenario_info.json.
-      worker_id: worker of the rows that name none.
+      worker_id: worker of the rows without one.
       start: when the lifetime started, for the directory's name and for rows without a timestamp;
         now if None.
 
@@ -54,20 +54,20 @@ def write_log(
       The new log directory.
 
     Raises:
-      ValueError: something that format 1.1 does not allow; the message names row and column.
-      FileExistsError: the log directory is already there.
+      ValueError: format 1.1 does not allow a value; the message names row and column.
+      FileExistsError: the log directory already exists.
       OSError: the files cannot be written.
 
     Source: l2logger log format 1.1.
     """
-    began = datetime.now() if start is None else start
-    log = NewLog.checked(base_dir, scenario_name, metrics_columns, scenario_info, began)
+    begin = datetime.now() if start is None else start
+    log = NewLog.checked(base_dir, scenario_name, metrics_columns, scenario_info, begin)
     if not rows:
         raise ValueError("rows is empty: a log needs at least one episode")
     extras = sorted(rows[0].extras)
     check_extra_names(extras, log.metrics)
     header = header_of(log.metrics, extras)
-    defaults = {"worker_id": worker_id, "timestamp": began}
+    defaults = {"worker_id": worker_id, "timestamp": begin}
     records, least = [], (0, 0)
     for number, row in enumerate(rows):
         records.append(_cells(Place(number), row, log.metrics, extras, defaults, least))
@@ -77,10 +77,10 @@ def write_log(
 
 @dataclass(frozen=True)
 class NewLog:
-    """A log that is to be written.
+    """A log to be written.
 
     Attributes:
-      directory: it will be.
+      directory: the new directory.
       metrics: names of the metrics.
       infos: texts of the two info files by name.
     """
@@ -98,10 +98,10 @@ class NewLog:
         scenario_info: Mapping[str, Any],
         start: datetime,
     ) -> "NewLog":
-        """Take the arguments of a writer.
+        """Make a log from checked arguments of a writer.
 
         Raises:
-          ValueError: something that format 1.1 does not allow.
+          ValueError: format 1.1 does not allow an argument.
         """
         directory = Path(base_dir) / directory_name(scenario_name, start)
         if problem := metrics_columns_problem(metrics_columns):
@@ -119,7 +119,7 @@ class NewLog:
 
         Args:
           header: names of the columns.
-          pieces: folder of a table and the UTF-8 text of rows of it.
+          pieces: folder of a table and the UTF-8 text of some of its rows.
         """
         with whole_directory(self.directory) as partial:
             for file_name, text in self.infos.items():
@@ -130,7 +130,7 @@ class NewLog:
 
 
 def append_piece(folder: Path, header: Sequence[str], content: Any) -> None:
-    """Append the UTF-8 text of rows to the table in a folder; a new table gets its header first."""
+    """Append UTF-8 text of rows to the table in a folder; a new table begins with its header."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / DATA_FILE).open("ab") as stream:
         if not stream.tell():
@@ -165,28 +165,28 @@ def _info_text(info: Mapping[str, Any]) -> str:
 
 
 def check_extra_names(names: Iterable[str], columns: tuple[str, ...]) -> None:
-    """Refuse names that an extra column cannot have."""
+    """Check the names of extra columns."""
     for name in names:
         if not isinstance(name, str) or not name or CONTROL.search(name):
             raise ValueError(f"row 0, column {name!r}: an extra column needs a printable name")
         if name in STANDARD_COLUMNS or name in columns:
-            raise ValueError(f"row 0, column {name!r}: an extra column needs a name of its own")
+            raise ValueError(f"row 0, column {name!r}: an extra column needs a new name")
 
 
 def header_of(metrics: Iterable[str], extras: Iterable[str]) -> tuple[str, ...]:
-    """Names of all columns in the order in which they are written."""
+    """Names of all columns in written order."""
     return (*STANDARD_COLUMNS, *sorted((*metrics, *extras)))
 
 
 def standard_cells(
     at: Place, record: Mapping[str, Any], least: tuple[int, int] = (0, 0)
 ) -> dict[str, Any]:
-    """The standard columns that every writer checks alike, as they are written.
+    """Check the standard columns that all writers share; return their cells.
 
     Args:
       at: the row.
       record: values by column.
-      least: numbers of block and episode of the row before.
+      least: numbers of block and episode of the previous row.
     """
     return {
         "block_num": at.count("block_num", record["block_num"], least[0]),
@@ -205,7 +205,7 @@ def _cells(
     defaults: Mapping[str, Any],
     least: tuple[int, int],
 ) -> dict[str, Any]:
-    """A row as it is written."""
+    """The checked cells of a row."""
     record = {name: getattr(row, name) for name in STANDARD_COLUMNS}
     record |= {name: value for name, value in defaults.items() if record[name] is None}
     if set(row.extras) != set(extras):
@@ -231,7 +231,7 @@ def _cells(
 def _pieces(
     header: Sequence[str], records: Iterable[Mapping[str, Scalar]]
 ) -> Iterator[tuple[str, bytes]]:
-    """The rows of each worker and block."""
+    """Yield folder and text of the rows of each worker and block."""
     tables: dict[str, io.StringIO] = {}
     for record in records:
         folder = f"{record['worker_id']}/{record['block_num']}-{record['block_type']}"

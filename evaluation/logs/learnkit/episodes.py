@@ -15,12 +15,12 @@ class Episodes:
     """The E episodes of a log in order of their numbers.
 
     Attributes:
-      block: (E,) int64 number of the block of each.
+      block: (E,) int64 number of the block.
       episode: (E,) int64 number in the run; shared by all workers, so numbers may be missing.
-      value: (E,) float64 mean of the measure over the sub-episodes, NaN ones left out; NaN if none
-        is left.
+      value: (E,) float64 mean of the measure over the sub-episodes that have a value; NaN without
+        any.
       sub_episodes: (E,) int64 number of sub-episodes.
-      steps: (E,) int64 steps of all sub-episodes; unrecorded ones count 0.
+      steps: (E,) int64 steps of all sub-episodes; unrecorded steps count as 0.
       complete: (E,) bool, whether every sub-episode ended with ``DONE``.
     """
 
@@ -38,14 +38,14 @@ def episodes(log: Log, measure: str = "reward", not_done: str = "keep") -> Episo
     Args:
       log: of one run.
       measure: one of ``log.measures``.
-      not_done: ``"keep"``: sub-episodes that did not run to their end count like the others, as the
-        framework of 2019 has it; ``"drop"``: they are left out, and episodes of nothing else.
+      not_done: ``"keep"``: incomplete sub-episodes count like the others, as in the framework of
+        2019; ``"drop"``: they are left out, and so are episodes without any other sub-episode.
 
     Returns:
-      The episodes, all workers together.
+      The episodes of all workers.
 
     Raises:
-      ValueError: the log has no such measure, or no such policy.
+      ValueError: the log has no such measure, or an unknown policy.
 
     Source: the lifelong-learning metrics framework of December 2019, saturation value.
     """
@@ -56,8 +56,8 @@ def episodes(log: Log, measure: str = "reward", not_done: str = "keep") -> Episo
         listed = " or ".join(NOT_DONE_POLICIES)
         raise ValueError(f"not_done is {not_done!r}; it must be {listed}")
     done = np.array([row.termination_status == "DONE" for row in log.rows], bool)
-    keep = done if not_done == "drop" else np.ones(len(done), bool)
-    rows = [row for row, kept in zip(log.rows, keep, strict=True) if kept]
+    mask = done if not_done == "drop" else np.ones(len(done), bool)
+    rows = [row for row, is_used in zip(log.rows, mask, strict=True) if is_used]
     episode, first, place = np.unique(
         np.array([row.task for row in rows], np.int64), return_index=True, return_inverse=True
     )
@@ -73,5 +73,5 @@ def episodes(log: Log, measure: str = "reward", not_done: str = "keep") -> Episo
         value=mean,
         sub_episodes=np.bincount(place, minlength=len(episode)),
         steps=steps.astype(np.int64),
-        complete=np.bincount(place, ~done[keep], len(episode)) == 0,
+        complete=np.bincount(place, ~done[mask], len(episode)) == 0,
     )

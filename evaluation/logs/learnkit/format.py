@@ -4,17 +4,17 @@ A run of a syllabus is one directory::
 
     $L2DATA/logs/<syllabus name>-<milliseconds since 1970>/
         worker-<worker>/<ordinal>-<phase, '.' written as '_'>/<class name>/
-            block-report.tsv        one row a block: phase, worker, class_name, block, params
-            data-log.tsv            one row a sub-episode
+            block-report.tsv        one row per block: phase, worker, class_name, block, params
+            data-log.tsv            one row per sub-episode
 
 The ordinal numbers the phases of the run from 1. An episode (column ``task``) holds one or more
 sub-episodes (``sub_task``), each a reset and the steps that follow. Episode numbers are shared by
 all workers of a run. A block is a maximal run of episodes with one class and one set of parameters
-inside a phase; its parameters stand in the block report as JSON text.
+inside a phase; the block report has its parameters as JSON text.
 
-The order of the columns of data-log.tsv differs between versions, so they are read by name; written
-is the order of 2020. What an agent is measured by is the column ``reward``; classification learning
-has columns that start with ``score``, filled where ``source`` is ``GET_LABELS``.
+The order of the columns of data-log.tsv differs between versions, so they are read by name and
+written in the order of 2020. The measure of an agent is the column ``reward``. Classification
+learning has columns that start with ``score``, filled where ``source`` is ``GET_LABELS``.
 """
 
 import functools
@@ -46,7 +46,7 @@ STANDARD_COLUMNS: Final = (
 )
 REQUIRED_COLUMNS: Final = ("phase", "worker", "class_name", "block", "task")
 LAST_COLUMNS: Final = ("action_space", "observation_space")
-"""Extra columns that are written behind the measures."""
+"""Extra columns that are written after the measures."""
 TERMINATIONS: Final = ("DONE", "NOT_DONE")
 SOURCES: Final = ("NEXT", "RESET", "GET_LABELS")
 WITH_LABELS: Final = "GET_LABELS"
@@ -56,7 +56,7 @@ PHASE: Final = re.compile(r"([1-9][0-9]{0,8})\.(train|test)")
 
 
 def is_measure(column: str) -> bool:
-    """Whether a column of data-log.tsv holds what a learner is measured by."""
+    """Whether a column of data-log.tsv is a measure of a learner."""
     return column == REWARD or column.startswith("score")
 
 
@@ -73,13 +73,13 @@ class LogRow:
       measures: a number for ``reward`` or for each column that starts with ``score``. NaN means not
         measured.
       sub_task: number of the sub-episode in its episode, from 0.
-      worker: who played it.
+      worker: name of the worker.
       seed: of the episode; None if not recorded.
       steps: number of steps; None if not recorded.
-      termination_status: ``"DONE"`` if the sub-episode ran to its end, or else ``"NOT_DONE"``.
-      source: what the row was logged by: ``"NEXT"``, ``"RESET"`` or ``"GET_LABELS"``.
+      termination_status: ``"DONE"`` for a complete sub-episode, else ``"NOT_DONE"``.
+      source: call that logged the row: ``"NEXT"``, ``"RESET"`` or ``"GET_LABELS"``.
       timestamp: local time; None if not recorded.
-      extras: further columns; every row of a log has the same ones.
+      extras: extra columns; every row of a log has the same ones.
     """
 
     phase: str
@@ -103,7 +103,7 @@ class Block(NamedTuple):
 
     Attributes:
       block: its number.
-      phase: as annotated, ``<number>.train`` or ``<number>.test``.
+      phase: annotation of the phase, ``<number>.train`` or ``<number>.test``.
       phase_number: from 1.
       phase_type: ``"train"`` or ``"test"``.
       class_name: the task.
@@ -124,7 +124,7 @@ class Log:
 
     Attributes:
       path: its directory.
-      measures: names of the columns that a learner is measured by.
+      measures: names of the columns that are measures.
       blocks: every block that has rows, in order of number.
       rows: all sub-episodes of all workers, stably sorted by (task, sub_task).
       warnings: the problems that do not make it invalid.
@@ -139,6 +139,6 @@ class Log:
 
 @functools.lru_cache(maxsize=1024)
 def parse_phase(phase: str) -> tuple[int, str] | None:
-    """Number and type of a phase annotation, None if it is none."""
+    """Number and type of a phase annotation; None for another text."""
     match = PHASE.fullmatch(phase)
     return (int(match[1]), match[2]) if match else None

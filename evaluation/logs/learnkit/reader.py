@@ -1,4 +1,4 @@
-"""Reader of 2019 logs, which reports every problem with file and line."""
+"""Reader of 2019 logs that reports every problem with file and line."""
 
 import dataclasses
 import itertools
@@ -48,11 +48,10 @@ def read_log(path: str | os.PathLike[str]) -> Log:
     """Read and check the log directory of one run.
 
     Args:
-      path: the directory that holds those of the workers.
+      path: the directory of the run, with those of the workers.
 
     Returns:
-      The `Log`, rows that ended with ``NOT_DONE`` included; its ``warnings`` say what is unusual
-      but allowed.
+      The `Log`, incomplete rows included; its ``warnings`` are about unusual but allowed content.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.
@@ -66,23 +65,23 @@ def read_log(path: str | os.PathLike[str]) -> Log:
 
 
 def check_log(path: str | os.PathLike[str]) -> list[Problem]:
-    """Every `Problem` of a log directory, in the order found.
+    """Every `Problem` of a log directory.
 
     Args:
-      path: the directory that holds those of the workers.
+      path: the directory of the run, with those of the workers.
 
     Returns:
-      Block reports first, then tables in path order, then the order of episodes. Errors: missing
-      columns; numbers, phases and words that are not allowed; workers that are not those of their
-      directory; rows whose block no report names; blocks with two meanings; block or phase numbers
-      that fall while episode numbers rise. Warnings: measures that are not finite, columns that
-      were assumed, sub-episodes that are there twice.
+      Problems of block reports, then of tables in path order, then of the order of episodes.
+      Errors: missing columns; numbers, phases and words that are not allowed; workers that differ
+      from their directory; rows whose block is in no report; blocks with two meanings; block or
+      phase numbers that fall while episode numbers rise. Warnings: measures that are not finite,
+      missing columns with a default, sub-episodes that are there twice.
     """
     return _read(Path(path))[1]
 
 
 class _Key(NamedTuple):
-    """What joins a row with a line of a block report."""
+    """Key that joins a row with a line of a block report."""
 
     phase: str
     class_name: str
@@ -91,11 +90,11 @@ class _Key(NamedTuple):
 
 
 def _read(root: Path) -> tuple[Log | None, list[Problem]]:
-    """The log, None if it has an error, and all problems."""
+    """The log, or None if it has an error, and all problems."""
     problems = Problems()
     if not root.is_dir():
         problems.error(root, None, "no such directory")
-        return None, problems.found
+        return None, problems.problems
     reports = _read_reports(root, problems)
     measures: dict[str, None] = {}
     placed = [
@@ -107,9 +106,9 @@ def _read(root: Path) -> tuple[Log | None, list[Problem]]:
     blocks = _checked_blocks(placed)
     _check_order(placed)
     if problems.fatal:
-        return None, problems.found
+        return None, problems.problems
     rows = tuple(item.row for item in placed)
-    return Log(root, tuple(measures), blocks, rows, tuple(problems.found)), problems.found
+    return Log(root, tuple(measures), blocks, rows, tuple(problems.problems)), problems.problems
 
 
 def _read_reports(root: Path, problems: Problems) -> dict[_Key, Mapping[str, Any]]:
@@ -126,7 +125,7 @@ def _read_reports(root: Path, problems: Problems) -> dict[_Key, Mapping[str, Any
 
 
 def _read_key(cells: Cells) -> _Key | None:
-    """What joins a row with a line of a block report, or None and its problems."""
+    """The key of a line; None, and its problems, if the line is not sound."""
     text, block = cells.text, cells.count("block")
     if parse_phase(text["phase"]) is None:
         expected = "<number from 1>.train or <number from 1>.test"
@@ -149,7 +148,7 @@ def _read_table(
     measures: dict[str, None],
     problems: Problems,
 ) -> Iterator[Placed]:
-    """The valid rows of a table; the names of its measures are added to `measures`."""
+    """Yield the valid rows of a table; add the names of its measures to `measures`."""
     header, lines = read_table(path, REQUIRED_COLUMNS, problems, _DEFAULTS) or ([], ())
     names = [name for name in header if is_measure(name)]
     if header and not names:
@@ -166,15 +165,15 @@ def _read_table(
         row, sound = _parse_row(cells, names), cells.sound
         if key is not None and key not in reports and key not in unreported:
             unreported.add(key)
-            what = f"block {key.block} of {key.class_name} in phase {key.phase}"
-            cells.error(f"no {REPORT_FILE} of worker {key.worker} names {what}")
+            block = f"block {key.block} of {key.class_name} in phase {key.phase}"
+            cells.error(f"no {REPORT_FILE} of worker {key.worker} names {block}")
         if key is not None and sound:
             params = reports.get(key, {})
             yield Placed(dataclasses.replace(row, block=key.block, params=params), cells)
 
 
 def _parse_row(cells: Cells, measures: Sequence[str]) -> LogRow:
-    """One row without what its key says; it means something where its cells are sound."""
+    """One row without the fields of its key; it is meaningless if its cells are not sound."""
     text = cells.text
     task, sub_task = cells.count("task") or 0, cells.count("sub_task") or 0
     seed, steps = (cells.count(name, optional=True) for name in ("seed", "steps"))
@@ -184,7 +183,7 @@ def _parse_row(cells: Cells, measures: Sequence[str]) -> LogRow:
     if text["source"] not in SOURCES:
         cells.warning(f"source is {text['source']!r}, not one of {', '.join(SOURCES)}")
     when = cells.moment("timestamp") if text["timestamp"] else None
-    # Scores stand in rows with labels only.
+    # Only rows with labels have scores.
     labelled = text["source"] == WITH_LABELS
     values = {
         name: cells.number(name) if text[name] or name == REWARD or labelled else math.nan
@@ -209,17 +208,17 @@ def _parse_row(cells: Cells, measures: Sequence[str]) -> LogRow:
 
 
 def _checked_blocks(placed: Sequence[Placed]) -> tuple[Block, ...]:
-    """All blocks in order of number, each with one meaning."""
+    """All blocks in order of number, checked to have one meaning each."""
     meanings: dict[int, list[Block]] = {}
     for row, cells in placed:
         number, kind = parse_phase(row.phase) or (0, "")
         block = Block(row.block, row.phase, number, kind, row.class_name, row.params)
-        known = meanings.setdefault(row.block, [block])
-        if block in known:
+        versions = meanings.setdefault(row.block, [block])
+        if block in versions:
             continue
-        known.append(block)
+        versions.append(block)
         for name in ("phase", "class_name", "params"):
-            old, new = getattr(known[0], name), getattr(block, name)
+            old, new = getattr(versions[0], name), getattr(block, name)
             if old != new:
                 words = f"{old!r} before and {new!r} at episode {row.task}"
                 cells.error(f"the {name} of block {row.block} is {words}")
@@ -227,7 +226,7 @@ def _checked_blocks(placed: Sequence[Placed]) -> tuple[Block, ...]:
 
 
 def _check_order(placed: Sequence[Placed]) -> None:
-    """Block and phase numbers may not fall while episode numbers rise."""
+    """Check that block and phase numbers do not fall while episode numbers rise."""
     for (before, _), (row, cells) in itertools.pairwise(placed):
         phases = [(parse_phase(one.phase) or (0, ""))[0] for one in (before, row)]
         for name, (last, number) in (
@@ -236,7 +235,7 @@ def _check_order(placed: Sequence[Placed]) -> None:
         ):
             if number < last:
                 cells.error(f"{name} falls from {last} to {number} at episode {row.task}")
-        # A logger of 2020 logs the last sub-episode of a block at NEXT and once more at RESET.
+        # A logger of 2020 logs the last sub-episode of a block at NEXT and again at RESET.
         same = (before.task, before.sub_task, before.source) == (row.task, row.sub_task, row.source)
         if same and REWARD in row.measures:
             cells.warning(f"sub-episode {row.sub_task} of episode {row.task} is there twice")

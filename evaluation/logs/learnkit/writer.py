@@ -1,4 +1,4 @@
-"""Writers of 2019 logs: a whole run at once, or row by row while it is played."""
+"""Writers of 2019 logs: of a whole run, or row by row during a run."""
 
 import math
 import os
@@ -36,24 +36,23 @@ def write_log(
     start: datetime | None = None,
     syllabus: str | None = None,
 ) -> Path:
-    """Write the log of one run, whole or not at all.
+    """Write the log of one run, completely or not at all.
 
     The same rows give the same bytes.
 
     Args:
-      base_dir: directory to put the log directory in, as a rule ``$L2DATA/logs``; made if absent.
+      base_dir: directory to put the log directory in, usually ``$L2DATA/logs``; made if absent.
       name: of the syllabus, first part of the directory's name.
-      rows: the sub-episodes in the order in which they were played; block and episode numbers may
-        not fall.
+      rows: the sub-episodes in played order; block and episode numbers may not fall.
       start: when the run started, for the directory's name; now if None.
-      syllabus: text of the syllabus, kept beside the workers as ``<name>.json``; None for no file.
+      syllabus: text of the syllabus, written as ``<name>.json``; None for no file.
 
     Returns:
       The new log directory, ``<name>-<milliseconds since 1970>``.
 
     Raises:
-      ValueError: something that the format does not allow; the message names row and column.
-      FileExistsError: the log directory is already there.
+      ValueError: the format does not allow a value; the message names row and column.
+      FileExistsError: the log directory already exists.
       OSError: the files cannot be written.
 
     Source: the lifelong-learning metrics framework of December 2019.
@@ -71,10 +70,10 @@ def write_log(
 
 
 class RunLogger(Closing):
-    """Log a run of a syllabus while it is played; any number of threads may share one.
+    """Log a run of a syllabus while it is played; threads may share a logger.
 
     Every row is on disk when `log` returns. Block and episode numbers may be left out: a new block
-    begins where phase, class or parameters change, and every row that names no episode is one.
+    begins when phase, class or parameters change, and a row without a number is a new episode.
 
     Example:
       >>> with RunLogger("pole") as logger:  # doctest: +SKIP
@@ -98,12 +97,12 @@ class RunLogger(Closing):
           start: when the run started; now if None.
 
         Raises:
-          ValueError: the name cannot be one of a directory.
-          FileExistsError: the log directory is already there.
+          ValueError: the name cannot be that of a directory.
+          FileExistsError: the log directory already exists.
         """
         base = home.logs_folder() if base_dir is None else Path(base_dir)
-        began = start or datetime.now()
-        self.directory = base / home.milliseconds_name(_checked_name(name), began)
+        begin = start or datetime.now()
+        self.directory = base / home.milliseconds_name(_checked_name(name), begin)
         self.directory.mkdir(parents=True)
         self._tree = _Tree(self.directory, flush=True)
         self._lock = threading.Lock()
@@ -127,9 +126,9 @@ class RunLogger(Closing):
         Args:
           phase: ``<number>.train`` or ``<number>.test``.
           class_name: the task.
-          params: parameters of the block; none if None.
-          block: number of the block; if None that of the row before, or the next one.
-          task: number of the episode; if None the next one.
+          params: parameters of the block; None for no parameters.
+          block: number of the block; if None, that of the previous row or the next number.
+          task: number of the episode; if None, the next number.
           timestamp: local time; now if None.
           measures: columns whose names start with ``score``, and ``reward`` if not given below.
           reward: of the sub-episode.
@@ -137,10 +136,10 @@ class RunLogger(Closing):
             ``termination_status``, ``source``, ``extras``.
 
         Returns:
-          The row as it was written.
+          The written row.
 
         Raises:
-          ValueError: something that the format does not allow; nothing is written then.
+          ValueError: the format does not allow a value; nothing is written.
         """
         values = {**({} if reward is None else {REWARD: reward}), **(measures or {})}
         with self._lock:
@@ -167,7 +166,7 @@ class RunLogger(Closing):
         return last.block if same else last.block + 1
 
     def close(self) -> None:
-        """Close all files; nothing can be logged afterwards."""
+        """Close all files; no row can be logged afterwards."""
         with self._lock:
             self._tree.close()
 
@@ -180,7 +179,7 @@ def _checked_name(name: str) -> str:
 
 
 class _Tree(Closing):
-    """The files of a log while it is written, and what its rows must agree with."""
+    """The open files of a log, and the state for checks of its next row."""
 
     def __init__(self, root: Path, flush: bool = False) -> None:
         self.count = 0
@@ -213,12 +212,12 @@ class _Tree(Closing):
         at, header = Place(self.count), self._header or _header(row)
         cells = _cells(at, row, self._last, header)
         params = at.params("params", row.params)
-        known = (row.phase, row.class_name, params)
-        if self._blocks.get(row.block, known) != known:
+        meaning = (row.phase, row.class_name, params)
+        if self._blocks.get(row.block, meaning) != meaning:
             words = " ".join(self._blocks[row.block])
             raise at.error("block", f"is {row.block}, which is {words}; number a new block")
         self._header, self._last = header, row
-        self._blocks[row.block] = known
+        self._blocks[row.block] = meaning
         ordinal = self._phases.setdefault(row.phase, len(self._phases) + 1)
         phase = f"{ordinal}-{row.phase.replace('.', '_')}"
         folder = self._root / f"worker-{row.worker}" / phase / row.class_name
@@ -231,7 +230,7 @@ class _Tree(Closing):
         self.count += 1
 
     def _open(self, folder: Path) -> None:
-        """Make a folder's table the one that rows are appended to."""
+        """Open the table of a folder for appending."""
         if folder == self._folder and self._stream is not None:
             return
         if self._stream is not None:
@@ -258,14 +257,14 @@ def _append(path: Path, values: Sequence[Scalar]) -> None:
 
 
 def _header(row: LogRow) -> list[str]:
-    """The columns of a log, as the framework of 2020 orders them."""
+    """The columns of a log, in the order of the framework of 2020."""
     last = [name for name in LAST_COLUMNS if name in row.extras]
     extras = [name for name in row.extras if name not in last]
     return [*STANDARD_COLUMNS, *extras, *row.measures, *last]
 
 
 def _cells(at: Place, row: LogRow, last: LogRow | None, header: Sequence[str]) -> dict[str, Scalar]:
-    """A checked row as it is written."""
+    """The checked cells of a row."""
     phase = parse_phase(row.phase)
     if phase is None:
         words = "<number from 1>.train or <number from 1>.test"

@@ -1,1 +1,1 @@
-"""Metrics of lifelong learning: those of the 2019 framework document and those of today."""
+"""Metrics of lifelong learning: of the 2019 framework document and of l2metrics 3.1."""

@@ -1,4 +1,4 @@
-"""A learner against single-task experts (STE): relative performance and sample efficiency."""
+"""Comparison of a learner with single-task experts (STE): performance and sample efficiency."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,7 +23,7 @@ LEAST_SATURATION = 0.2
 
 
 class Curve(NamedTuple):
-    """Training of one expert: (n,) performance and the number of each row's experience."""
+    """Training curve of one expert: (n,) performance and number of each row's experience."""
 
     values: npt.NDArray[np.float64]
     experiences: npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ class Experts(NamedTuple):
 
     Attributes:
       values: (..., K, S, Y) performance per row, padded behind ``counts``.
-      counts: (..., K, S) integer rows; 0 where there is no run.
+      counts: (..., K, S) integer rows; 0 for no run.
       experiences: (..., K, S, Y) integer number of the experience of each row.
     """
 
@@ -44,7 +44,7 @@ class Experts(NamedTuple):
 
 
 class SampleEfficiency(NamedTuple):
-    """How much faster and higher a learner gets than its experts.
+    """Sample efficiency of a learner relative to its experts, with its parts.
 
     Attributes:
       efficiency: `Numbers` of (..., K, S).
@@ -66,15 +66,15 @@ class SampleEfficiency(NamedTuple):
 
 
 def relative_performance(curves: Array, lengths: Array, experts: Experts) -> Numbers:
-    """Performance of a learner summed over its training, over that of an expert.
+    """Summed training performance of a learner divided by that of an expert.
 
     Args:
-      curves: (..., K, X) all training of a task, one regime after the other.
-      lengths: (..., K) integer rows of it.
+      curves: (..., K, X) all training of a task, the regimes in order.
+      lengths: (..., K) integer rows of each curve.
       experts: of the tasks.
 
     Returns:
-      `Numbers` of (..., K, S); both sums stop where the shorter curve does.
+      `Numbers` of (..., K, S); both sums end with the shorter curve.
 
     Source: l2metrics 3.1, ste_rel_perf.
     """
@@ -90,16 +90,16 @@ def relative_performance(curves: Array, lengths: Array, experts: Experts) -> Num
 
 
 def average_expert(experts: Experts) -> Experts:
-    """One expert a task: the mean of its runs, row by row, as long as the shortest run.
+    """Average the runs of each task to one expert, row by row, as long as the shortest run.
 
     Source: l2metrics 3.1, STE averaging method "time".
     """
     xp = namespace(experts.values)
-    there = experts.counts > 0
-    shortest = xp.min(xp.where(there, experts.counts, np.iinfo(np.int32).max), axis=-1)
-    shortest = xp.where(there.any(axis=-1), shortest, 0)
+    present = experts.counts > 0
+    shortest = xp.min(xp.where(present, experts.counts, np.iinfo(np.int32).max), axis=-1)
+    shortest = xp.where(present.any(axis=-1), shortest, 0)
     by_row = xp.swapaxes(experts.values, -1, -2)
-    mean, _ = masked_mean(by_row, there[..., None, :])
+    mean, _ = masked_mean(by_row, present[..., None, :])
     rows = xp.arange(mean.shape[-1])
     return Experts(
         mean[..., None, :],
@@ -117,21 +117,21 @@ def sample_efficiency(
     averaged: bool = False,
     compat: bool = False,
 ) -> SampleEfficiency:
-    """Saturation of a learner over that of an expert, times how much earlier it gets there.
+    """Ratio of a learner's saturation to an expert's, times its speed-up in reaching it.
 
     Args:
-      curves: (..., K, X) all training of a task, one regime after the other.
+      curves: (..., K, X) all training of a task, the regimes in order.
       experiences: (..., K, X) number of the experience of each row.
-      lengths: (..., K) integer rows of it.
+      lengths: (..., K) integer rows of each curve.
       experts: of the tasks.
-      repeats: whether rows may share an experience; then their mean counts (static).
+      repeats: whether rows may share an experience; if so, their mean is used (static).
       averaged: whether the experts are those of `average_expert` (static).
-      compat: whether to smooth all curves once more, as l2metrics 3.1 does, and to leave out the
-        learner's own saturation where an averaged expert is saturated from the start (static).
+      compat: whether to reproduce l2metrics 3.1: it smooths all curves once more, and leaves out
+        the learner's saturation if an averaged expert is saturated from the start (static).
 
     Returns:
-      `SampleEfficiency`. It is 0 where the learner stays below `LEAST_SATURATION` of the expert's
-      saturation or its curve falls, by the sign of the least-squares slope.
+      `SampleEfficiency`. The efficiency is 0 if the learner stays below `LEAST_SATURATION` of the
+      expert's saturation, or if the least-squares slope of its curve is negative.
 
     Source: l2metrics 3.1, sample_efficiency.
     """
@@ -153,21 +153,21 @@ def sample_efficiency(
     efficiency = xp.where(weak | falls[..., None], 0, saturations * speeds)
     early = ((when == 0)[..., None] | (expert_when == 0), Reason.SATURATED_AT_START)
     absent = _absent(lengths, experts)
-    without = (lengths == 0, Reason.NO_TRAINING)
+    untrained = (lengths == 0, Reason.NO_TRAINING)
     zero = (expert_top == 0, Reason.ZERO_STE)
     no_expert = ((experts.counts == 0).all(axis=-1), Reason.NO_STE)
     early_alone = when == 0
     if averaged and compat:
         early_alone = early_alone | (expert_when[..., 0] == 0)
-    own_start = (early_alone, Reason.SATURATED_AT_START)
+    at_start = (early_alone, Reason.SATURATED_AT_START)
     return SampleEfficiency(
         numbers(efficiency, *absent, early, zero),
         numbers(saturations, *absent, early, zero),
         numbers(speeds, *absent, early),
         numbers(xp.broadcast_to(expert_top, shape), *absent, early),
         numbers(xp.broadcast_to(expert_when, shape), *absent, early),
-        numbers(top, without, no_expert, own_start),
-        numbers(when, without, no_expert, own_start),
+        numbers(top, untrained, no_expert, at_start),
+        numbers(when, untrained, no_expert, at_start),
     )
 
 
@@ -179,7 +179,7 @@ def _absent(lengths: Array, experts: Experts) -> tuple[tuple[Array, Reason], ...
 
 
 def _slope_sign(values: Array, experiences: Array, lengths: Array) -> Array:
-    """(...) a number with the sign of the least-squares slope of each curve."""
+    """(...) numbers with the sign of the least-squares slope of each curve."""
     xp = namespace(values)
     mask = (xp.arange(values.shape[-1]) < lengths[..., None]) & xp.isfinite(values)
     when = xp.broadcast_to(experiences.astype(values.dtype), values.shape)
@@ -190,16 +190,16 @@ def _slope_sign(values: Array, experiences: Array, lengths: Array) -> Array:
 
 
 def over_runs(values: Numbers) -> Numbers:
-    """Mean over the runs of a task's experts, (..., K) from (..., K, S); the first run's reason."""
+    """Mean over the runs of each task's experts, (..., K); the first run's reason if none."""
     xp = namespace(values.values)
-    there = xp.isfinite(values.values)
-    mean, count = masked_mean(xp.nan_to_num(values.values), there)
+    mask = xp.isfinite(values.values)
+    mean, count = masked_mean(xp.nan_to_num(values.values), mask)
     codes = xp.where(count == 0, values.reasons[..., 0], int(Reason.NONE)).astype(np.int32)
     return Numbers(xp.where(count == 0, np.nan, mean), codes)
 
 
 def pad_experts(curves: Sequence[Sequence[Sequence[Curve]]], num_tasks: int) -> Experts:
-    """Curves by lifetime, task and run as (L, K, S, Y) with their lengths."""
+    """Pad curves, given by lifetime, task and run, to (L, K, S, Y)."""
     most = max((len(runs) for tasks in curves for runs in tasks), default=0)
     longest = max(
         (len(run.values) for tasks in curves for runs in tasks for run in runs), default=0

@@ -5,12 +5,12 @@ section 2.1: saturation value, time to saturation, normalised integral of reward
 performance maintenance. Where the document leaves a choice open, the docstring names the choice.
 
 Shapes: a lifetime is B blocks of at most T episodes. ``values`` is (..., B, T): one performance
-value an episode (the mean over its sub-episodes), padded behind the ``counts`` (B,) episodes each
-block really has. What stands in the padding never matters, NaN included. A result is a `Numbers`:
-(..., B) numbers, NaN where there is none, and beside each the `Reason` why.
+value per episode (the mean over its sub-episodes), padded behind the ``counts`` (B,) episodes of
+each block. Padding is ignored, NaN included. A result is a `Numbers` of (..., B): NaN for a missing
+number, with its `Reason`.
 
-Every kernel is elementwise over the leading axes, with sums in a fixed order. A lifetime therefore
-gets the same bits alone, in a batch of any size, and with any amount of padding.
+Every kernel is elementwise over the leading axes, with sums in a fixed order. The results of a
+lifetime therefore do not depend on batch size or padding, bit by bit.
 """
 
 import functools
@@ -30,16 +30,16 @@ DEFAULT_WINDOW: Final = 11
 """Episodes under the moving average; the document's alpha."""
 
 RECOVERY_SLACK: Final = 0.02
-"""Share of the earlier saturation value that may be missing when an agent counts as recovered."""
+"""Share of the earlier saturation value that a recovered agent may still lack."""
 
 METRIC_NAMES: Final = names_of("2019")[1:]
-"""What `block_metrics` returns, in this order."""
+"""Names of the metrics of `block_metrics`, in order."""
 
 IndexConvention: TypeAlias = Literal["end", "start", "centre"]
-"""Which episode of a window stands for it: its last, its first or its middle one."""
+"""Which episode of a window is reported: its last, first or middle one."""
 
 LengthConvention: TypeAlias = Literal["episodes", "windows"]
-"""What an integral is divided by: the episodes of the block or the windows that fit into it."""
+"""Divisor of an integral: the episodes of the block, or the windows that fit into it."""
 
 
 _AS_PARTNER: Final = {
@@ -50,7 +50,7 @@ _AS_PARTNER: Final = {
 
 
 class BlockLike(Protocol):
-    """What the metrics need to know about a block of a schedule."""
+    """Fields of a block of a schedule that the metrics use."""
 
     @property
     def mode(self) -> str:
@@ -73,8 +73,8 @@ class Pairing(NamedTuple):
     """For each block, the other block that a metric compares it with.
 
     Attributes:
-      partners: (B,) integer position of the other block; 0 where there is none.
-      reasons: (B,) integer `Reason` why there is none; `Reason.NONE` where there is one.
+      partners: (B,) integer position of the other block; 0 for none.
+      reasons: (B,) integer `Reason` why there is none; `Reason.NONE` if there is one.
     """
 
     partners: ArrayLike
@@ -98,8 +98,8 @@ class _Smoothed(NamedTuple):
 
     ``sums`` and ``inside`` are (..., B, W); ``inside`` marks the windows that lie in the block.
     ``lengths`` (..., B) counts its episodes, ``scale`` (..., B) is the largest magnitude among
-    them, ``reasons`` (..., B) why a block has no usable window. The metrics compare sums, not
-    means: the two differ by the factor ``window``, and a division less is a rounding less.
+    them, ``reasons`` (..., B) why a block has no usable window. The metrics compare sums instead of
+    means, to avoid the rounding of the division by ``window``.
     """
 
     sums: jax.Array
@@ -110,7 +110,7 @@ class _Smoothed(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------
-# Which block belongs to which (host)
+# Pairs of blocks (host)
 # ---------------------------------------------------------------------------------------------
 
 
@@ -128,8 +128,7 @@ def pair_blocks(blocks: Sequence[BlockLike]) -> BlockPairs:
         hashed; the message names the block by its position.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, items 4 and 5. The document does not say
-    which training block an item-5 comparison uses when there are several; here it is the latest one
-    before the test block.
+    which of several training blocks item 5 uses; here it is the latest one before the test block.
     """
     for position, block in enumerate(blocks):
         _check_block(position, block)
@@ -156,8 +155,8 @@ def _next_training(blocks: Sequence[BlockLike]) -> Pairing:
         block = blocks[position]
         if block.mode != "train":
             continue
-        known = block.task in following
-        reasons[position] = Reason.NONE if known else Reason.NO_LATER_TRAINING
+        has_later = block.task in following
+        reasons[position] = Reason.NONE if has_later else Reason.NO_LATER_TRAINING
         partners[position] = following.get(block.task, 0)
         following[block.task] = position
     return Pairing(partners, reasons)
@@ -166,14 +165,14 @@ def _next_training(blocks: Sequence[BlockLike]) -> Pairing:
 def _latest_training(blocks: Sequence[BlockLike]) -> Pairing:
     partners = np.zeros(len(blocks), np.int32)
     reasons = np.full(len(blocks), Reason.NOT_A_TEST_BLOCK, np.int32)
-    trained: dict[tuple[str, Hashable], int] = {}
+    latest: dict[tuple[str, Hashable], int] = {}
     for position, block in enumerate(blocks):
-        what = (block.task, block.parameters)
+        variant = (block.task, block.parameters)
         if block.mode == "train":
-            trained[what] = position
+            latest[variant] = position
             continue
-        reasons[position] = Reason.NONE if what in trained else Reason.NOT_TRAINED_BEFORE
-        partners[position] = trained.get(what, 0)
+        reasons[position] = Reason.NONE if variant in latest else Reason.NOT_TRAINED_BEFORE
+        partners[position] = latest.get(variant, 0)
     return Pairing(partners, reasons)
 
 
@@ -183,15 +182,15 @@ def _latest_training(blocks: Sequence[BlockLike]) -> Pairing:
 
 
 def moving_average(values: ArrayLike, window: int = DEFAULT_WINDOW) -> jax.Array:
-    """Unweighted moving average; values that do not fill a window at the edges are discarded.
+    """Unweighted moving average over full windows only.
 
-    Each window is summed on its own by doubling (spans of 1, 2, 4, ... episodes), so there is no
-    running sum whose error grows along the block: the absolute error is below
-    ``2 * log2(window) + 2`` units in the last place of the window's largest magnitude. Windows that
-    hold the same values in the same order give the same bits.
+    Each window is summed separately by doubling (spans of 1, 2, 4, ... episodes), so the error does
+    not grow along the block as in a running sum. The absolute error is below
+    ``2 * log2(window) + 2`` units in the last place of the window's largest magnitude. Windows with
+    the same values in the same order give the same bits.
 
     Args:
-      values: (..., T) performance per episode. A non-finite value spoils the windows it is in.
+      values: (..., T) performance per episode. Windows with a non-finite value are not finite.
       window: odd number of episodes, 1 or more (static).
 
     Returns:
@@ -210,7 +209,7 @@ def moving_average(values: ArrayLike, window: int = DEFAULT_WINDOW) -> jax.Array
 
 
 def saturation_value(values: ArrayLike, counts: ArrayLike, window: int = DEFAULT_WINDOW) -> Numbers:
-    """Highest performance that each block keeps up for one window.
+    """Highest performance of each block over one window.
 
     Args:
       values: (..., B, T) performance per episode, padded behind ``counts``.
@@ -221,8 +220,8 @@ def saturation_value(values: ArrayLike, counts: ArrayLike, window: int = DEFAULT
       `Numbers` of (..., B) in the unit of ``values``: the largest moving average of the block.
 
     Raises:
-      ValueError: a bad window, counts that are not integers, do not fit the shape or are outside
-        0..T (the last only where they are known before tracing).
+      ValueError: a bad window, or counts that are not integers, do not fit the shape or are outside
+        0..T (the last is checked only for concrete counts, not tracers).
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 1.
     """
@@ -236,11 +235,11 @@ def time_to_saturation(
     window: int = DEFAULT_WINDOW,
     index: IndexConvention = "end",
 ) -> Numbers:
-    """Episodes until the moving average first stands at the block's saturation value.
+    """Episodes until the moving average first reaches the block's saturation value.
 
-    Two windows with the same mean in exact arithmetic count as equal: a window counts as the
-    highest when it misses it by no more than the rounding error of the sums (for window 11,
-    12 machine epsilons of the block's largest magnitude).
+    Windows with the same mean in exact arithmetic count as equal: a window counts as the highest if
+    its sum is lower by at most the rounding error of the sums (for window 11, 12 machine epsilons
+    of the block's largest magnitude).
 
     Args:
       values: (..., B, T) performance per episode, padded behind ``counts``.
@@ -250,7 +249,7 @@ def time_to_saturation(
         ``"end"``, the default, is its last one: the number of episodes used.
 
     Returns:
-      `Numbers` of (..., B) in episodes, whole numbers from 1 on.
+      `Numbers` of (..., B) in episodes, whole numbers of at least 1.
 
     Raises:
       ValueError: as `saturation_value`, and an unknown ``index``.
@@ -274,14 +273,14 @@ def normalized_integral(
 ) -> Numbers:
     """Sum of the moving average over a block, divided by the block's length.
 
-    Only training blocks are meant to be compared with one another.
+    Compare it between training blocks only.
 
     Args:
       values: (..., B, T) performance per episode, padded behind ``counts``.
       counts: (B,) or (..., B) integer episodes per block, at most T.
       window: odd number of episodes under the moving average (static).
-      length: ``"episodes"``, as the document has it, divides by the n episodes of the block;
-        ``"windows"`` by the n - window + 1 terms of the sum, which makes it their mean (static).
+      length: ``"episodes"``, as in the document, divides by the n episodes of the block;
+        ``"windows"`` divides by the n - window + 1 terms of the sum, giving their mean (static).
 
     Returns:
       `Numbers` of (..., B) in the unit of ``values``. The sum is taken in pairs, so its error grows
@@ -308,11 +307,11 @@ def recovery_time(
     window: int = DEFAULT_WINDOW,
     index: IndexConvention = "end",
 ) -> Numbers:
-    """Episodes of the next training block until performance is back after a change.
+    """Episodes of the next training block until performance has recovered from a change.
 
     With v the saturation value of a training block, it counts the episodes of the next training
-    block of the same task until its moving average is at least v - 0.02 |v| (to within the rounding
-    error of the sums, as in `time_to_saturation`). The result stands at the *earlier* block.
+    block of the same task until its moving average is at least v - 0.02 |v| (within the rounding
+    error of the sums, as in `time_to_saturation`). The result belongs to the *earlier* block.
 
     Args:
       values: (..., B, T) performance per episode, padded behind ``counts``.
@@ -322,14 +321,14 @@ def recovery_time(
       index: which episode of the first such window is reported, counted from 1 (static).
 
     Returns:
-      `Numbers` of (..., B) in episodes; `Reason.NEVER_RECOVERED` where no window gets there. Means
-      over lifetimes leave those out, so read them together with the number of lifetimes counted.
+      `Numbers` of (..., B) in episodes; `Reason.NEVER_RECOVERED` if no window reaches it. Means
+      over lifetimes leave those out; read them with the number of lifetimes that have a value.
 
     Raises:
       ValueError: as `time_to_saturation`.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 4. The document gives the 2 % and
-    no formula; the slack is taken of |v| so that it is a slack for negative performance too.
+    no formula; with |v| the slack also works for negative performance.
     """
     offset = _index_offset(index, window)
     smoothed = _smooth(values, counts, window)
@@ -347,15 +346,15 @@ def recovery_time(
 
 
 def performance_maintenance(metric: Numbers, pairing: Pairing) -> Numbers:
-    """How far a metric fell from training to a later test of the same task and parameters.
+    """Decrease of a metric from training to a later test of the same task and parameters.
 
     Args:
       metric: (..., B) any metric that both kinds of block have, for example `saturation_value`.
       pairing: `BlockPairs.maintenance` of the schedule.
 
     Returns:
-      `Numbers` of (..., B) in the unit of ``metric``: training block minus test block, standing at
-      the test block. For the saturation value, positive means forgetting.
+      `Numbers` of (..., B) in the unit of ``metric``: training block minus test block, at the test
+      block. For the saturation value, positive means forgetting.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 5.
     """
@@ -372,7 +371,7 @@ def block_metrics(
     window: int = DEFAULT_WINDOW,
     index: IndexConvention = "end",
 ) -> dict[str, Numbers]:
-    """All metrics of all blocks of all lifetimes, compiled once per shape.
+    """Compute all metrics of all blocks of all lifetimes, compiled once per shape.
 
     Args:
       values: (L, B, T) performance of L lifetimes, padded behind each block's ``count``.
@@ -381,12 +380,12 @@ def block_metrics(
       index: which episode of a window the two times report, counted from 1.
 
     Returns:
-      (L, B) `Numbers` by name, the names and their order being `METRIC_NAMES`. float64 input gives
-      float64 where JAX has 64-bit types enabled and float32 otherwise.
+      (L, B) `Numbers` by name, in the order of `METRIC_NAMES`. float64 input gives float64 if JAX
+      has 64-bit types enabled, else float32.
 
     Raises:
       ValueError: ``values`` that are not (L, B, T) with B the number of blocks, a block whose count
-        is negative or above T, and whatever `pair_blocks` and the kernels refuse.
+        is negative or above T, and as `pair_blocks` and the kernels.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1.
     """
@@ -415,14 +414,14 @@ def _all_metrics(
 ) -> dict[str, Numbers]:
     saturation = saturation_value(values, counts, window)
     time = time_to_saturation(values, counts, window, index)
-    kept = pairs.maintenance
+    pairing = pairs.maintenance
     return {
         "saturation_value": saturation,
         "time_to_saturation": time,
         "normalized_integral": normalized_integral(values, counts, window),
         "recovery_time": recovery_time(values, counts, pairs.recovery, window, index),
-        "performance_maintenance_saturation_value": performance_maintenance(saturation, kept),
-        "performance_maintenance_time_to_saturation": performance_maintenance(time, kept),
+        "performance_maintenance_saturation_value": performance_maintenance(saturation, pairing),
+        "performance_maintenance_time_to_saturation": performance_maintenance(time, pairing),
     }
 
 
@@ -432,7 +431,7 @@ def _all_metrics(
 
 
 def _smooth(values: ArrayLike, counts: ArrayLike, window: int) -> _Smoothed:
-    """Window sums of all blocks with everything outside a block, or not finite, taken as zero."""
+    """Window sums of all blocks; episodes outside a block or not finite count as zero."""
     _check_window(window)
     array = as_real(values)
     lengths = jnp.broadcast_to(_checked_counts(counts, array.shape), array.shape[:-1])
@@ -453,7 +452,7 @@ def _smooth(values: ArrayLike, counts: ArrayLike, window: int) -> _Smoothed:
 
 
 def _window_sums(values: jax.Array, window: int) -> jax.Array:
-    """Sum of each run of ``window`` values along the last axis, by doubling the span."""
+    """Sums of ``window`` neighbouring values along the last axis, by doubling the span."""
     length = values.shape[-1] - window + 1
     spans, span, start = values, 1, 0
     total: jax.Array | None = None
@@ -469,7 +468,7 @@ def _window_sums(values: jax.Array, window: int) -> jax.Array:
 
 
 def _at(smoothed: _Smoothed, partners: jax.Array) -> _Smoothed:
-    """The same record with each block replaced by its partner, (B,) positions."""
+    """Window sums with each block replaced by its partner, (B,) positions."""
     return _Smoothed(
         jnp.take(smoothed.sums, partners, axis=-2),
         jnp.take(smoothed.inside, partners, axis=-2),
@@ -489,17 +488,17 @@ def _best_sum(smoothed: _Smoothed) -> jax.Array:
 
 
 def _tolerance(scale: jax.Array, window: int) -> jax.Array:
-    """Largest difference that rounding alone can put between two equal window sums.
+    """Largest difference of two equal window sums by rounding alone.
 
-    A sum passes at most 2 log2(window) additions of half an epsilon each, its terms are rounded
-    themselves, and two sums are compared, one of them after two more operations.
+    A sum has at most 2 log2(window) additions with an error of half an epsilon each. Its terms are
+    rounded too. Two sums are compared, one of them after two more operations.
     """
     roundings = 2 * window.bit_length() + 4
     return scale * (window * roundings * float(np.finfo(scale.dtype).eps))
 
 
 def first_reason(*candidates: jax.typing.ArrayLike) -> jax.Array:
-    """Return the first candidate that is a reason at all, elementwise, as int32."""
+    """Return the first candidate that is not `Reason.NONE`, elementwise, as int32."""
     result = jnp.asarray(candidates[-1], jnp.int32)
     for candidate in reversed(candidates[:-1]):
         result = jnp.where(jnp.asarray(candidate) == Reason.NONE, result, candidate)
@@ -507,14 +506,14 @@ def first_reason(*candidates: jax.typing.ArrayLike) -> jax.Array:
 
 
 def _as_partner(reasons: jax.Array) -> jax.Array:
-    """The same reasons, said of the block that is compared with."""
-    for own, partner in _AS_PARTNER.items():
-        reasons = jnp.where(reasons == own, partner, reasons)
+    """Reasons of a block as reasons of the block that is compared with it."""
+    for reason, partner in _AS_PARTNER.items():
+        reasons = jnp.where(reasons == reason, partner, reasons)
     return reasons
 
 
 # ---------------------------------------------------------------------------------------------
-# Checks at the door
+# Checks of arguments
 # ---------------------------------------------------------------------------------------------
 
 
@@ -528,7 +527,7 @@ def _check_window(window: int) -> None:
 
 
 def _index_offset(index: str, window: int) -> int:
-    """What to add to the 0-based first episode of a window to get the reported number."""
+    """Offset from the 0-based first episode of a window to the reported number."""
     offsets = {"end": window, "start": 1, "centre": window // 2 + 1}
     if index not in offsets:
         raise ValueError(f"index must be one of {', '.join(offsets)}, not {index!r}")
@@ -536,7 +535,7 @@ def _index_offset(index: str, window: int) -> int:
 
 
 def as_real(values: ArrayLike) -> jax.Array:
-    """Values as floating point of at least 32 bits; float64 only where JAX has it enabled."""
+    """Values as floating point of at least 32 bits; float64 only if JAX has it enabled."""
     array = jnp.asarray(values)
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise ValueError("values must be real numbers, not complex ones")
@@ -548,16 +547,16 @@ def as_real(values: ArrayLike) -> jax.Array:
 
 
 def _checked_counts(counts: ArrayLike, shape: tuple[int, ...]) -> jax.Array:
-    """Counts as an array that fits ``shape`` = (..., B, T); range checked where known."""
+    """Counts as an array that fits ``shape`` = (..., B, T); concrete counts are range-checked."""
     array = jnp.asarray(counts)
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise ValueError(f"counts must be integers, not {array.dtype}")
     fits = array.ndim < len(shape) and all(
-        own in (1, other) for own, other in zip(array.shape[::-1], shape[-2::-1], strict=False)
+        size in (1, other) for size, other in zip(array.shape[::-1], shape[-2::-1], strict=False)
     )
     if not fits:
         raise ValueError(
-            f"counts {array.shape} do not fit values {shape}: give one count a block, "
+            f"counts {array.shape} do not fit values {shape}: give one count per block, "
             f"{shape[-2:-1]}"
         )
     if isinstance(array, jax.core.Tracer):

@@ -1,8 +1,8 @@
-"""The metrics of today for a batch of lifetimes: process the curves, then measure them.
+"""Metrics of l2metrics 3.1 for a batch of lifetimes: process the curves, then measure them.
 
-L lifetimes of R regimes of at most T rows, K tasks, S runs of single-task experts. The functions
-take NumPy or JAX arrays and are pure; under `jax.jit` the options are static. Where all lifetimes
-have one plan, the leading axis of the structure, of the experiences and of the experts may be 1.
+L lifetimes have R regimes of at most T rows, K tasks and S runs of single-task experts. The
+functions are pure and take NumPy or JAX arrays; under `jax.jit` the options are static. If all
+lifetimes have one plan, structure, experiences and experts may have a leading axis of 1.
 """
 
 from typing import Literal, NamedTuple
@@ -56,34 +56,33 @@ from evaluation.metrics.reasons import Reason
 from evaluation.metrics.table import names_of
 
 TASK_METRICS = names_of("3.1", "task")
-"""Metrics with one number a task, whose mean or median is a number of the lifetime."""
+"""Metrics with one number per task; their mean or median is a number of the lifetime."""
 
 LIFETIME_METRICS = names_of("3.1")
-"""Metrics with one number a lifetime, in the order of the result files."""
+"""Metrics with one number per lifetime, in the order of the result files."""
 
 
 SINGLE_RTOL, SINGLE_ATOL = 2e-5, 2e-4
-"""What float32 may be off from float64 on a processor, |a - b| <= atol + rtol |b|, where
-performance is normalised to 1 to 101. Episodes that are counted, and what is missing and why, are
-the same."""
+"""Tolerance of float32 against float64 on a processor, |a - b| <= atol + rtol |b|, for performance
+normalised to 1 to 101. Counts of episodes and reasons of missing numbers are equal."""
 
 _QUIET = np.errstate(all="ignore")
-"""NumPy need not say what is missing: the reasons do."""
+"""NumPy's warnings are not needed: missing numbers have reasons."""
 
 
 class MetricOptions(NamedTuple):
-    """How metrics are computed; hashable, static under `jax.jit`.
+    """Settings of the metrics; hashable, static under `jax.jit`.
 
     Attributes:
-      smoothing: window that training curves are smoothed with; None for none.
+      smoothing: window for smoothing training curves; None for no smoothing.
       window: its length; None for a fifth of each regime, see `smoothing.window_lengths`.
       smooth_tests: whether to smooth test regimes too.
-      clamp: whether to clamp each task's values to its 10 % and 90 % quantiles, or to its range
-        where one is given.
+      clamp: whether to clamp each task's values to its range or, without a range, to its 10 % and
+        90 % quantiles.
       normalisation: to the range of each task, of the whole run, or none.
       scale: length of the range after normalisation.
       offset: its lower end.
-      ste_averaging: "metrics" averages the metric over an expert's runs, "time" the runs.
+      ste_averaging: "metrics" averages the metric over an expert's runs, "time" averages the runs.
       median: whether a lifetime's number is the median over its tasks instead of the mean.
       repeats: whether rows of one regime may share an experience.
       compat: whether to reproduce l2metrics 3.1 with its defects.
@@ -110,7 +109,7 @@ class Processed(NamedTuple):
       clamped: (L, R, T) after clamping.
       values: (L, R, T) after normalisation.
       experts: the experts after all steps.
-      ranges: what was normalised from; (L, K) ends.
+      ranges: (L, K) ends of the ranges that normalisation maps from.
     """
 
     smoothed: Array
@@ -121,14 +120,14 @@ class Processed(NamedTuple):
 
 
 class LifetimeMetrics(NamedTuple):
-    """Every number of L lifetimes.
+    """All metrics of L lifetimes.
 
     Attributes:
       regimes: (L, R) numbers of each regime.
       recovery: (L, R) recovery times, at the later training regime.
       mrlep: (L, R) maintenance against the most recent learning evaluation, at the test.
       mrtlp: (L, R) maintenance against the most recent training.
-      transfer: (L, R) transfer at the test, and to which tasks' training it is booked.
+      transfer: (L, R) transfer at the test, and the tasks whose training it is attributed to.
       relative: (L, K, S) performance relative to each expert run.
       efficiency: (L, K, S) sample efficiency against each expert run, with its parts.
       tasks: name of `TASK_METRICS` -> (L, K) numbers.
@@ -163,7 +162,7 @@ def process(
       structure: of the lifetimes.
       experts: training curves, already smoothed regime by regime.
       options: what to do (static).
-      ranges: (L or 1, K) range of each task; None to take it from the data.
+      ranges: (L or 1, K) range of each task; if None, computed from the data.
 
     Source: l2metrics 3.1.
     """
@@ -212,13 +211,13 @@ def measure(
       experts: of `process`.
       options: as for `process` (static).
 
-    Source: l2metrics 3.1; where ``options.compat`` is False, without its defects.
+    Source: l2metrics 3.1; without its defects unless ``options.compat``.
     """
     xp = namespace(values)
     compat = options.compat
     if not compat:
-        spoiled = _spoiled(values, structure)[..., None]
-        (values,) = materialised(xp.where(spoiled, np.nan, values))
+        non_finite = _non_finite(values, structure)[..., None]
+        (values,) = materialised(xp.where(non_finite, np.nan, values))
     means, spans = values, structure.counts
     if options.repeats:
         means, spans = mean_per_experience(values, spans, experiences)
@@ -227,7 +226,7 @@ def measure(
     recovery = recovery_times(means, spans, regimes.term_perf, structure, compat)
     mrlep = maintenance(regimes.term_perf, structure.reference, structure)
     mrtlp = maintenance(regimes.term_perf, structure.latest_training, structure)
-    moved = transfer(regimes.term_perf, structure, compat)
+    transfers = transfer(regimes.term_perf, structure, compat)
     flat = values.reshape(*values.shape[:-2], 1, -1)
     (curves,) = materialised(take(flat, structure.curves))
     when = take(experiences.reshape(*experiences.shape[:-2], 1, -1), structure.curves)
@@ -254,17 +253,18 @@ def measure(
         "sample_efficiency": over_runs(efficiency.efficiency),
     }
     lifetime = {name: over_tasks(tasks[name], options.median) for name in TASK_METRICS}
-    for kind, of in (("ratio", moved.ratio), ("contrast", moved.contrast)):
-        for direction, booked in (("forward", moved.forward), ("backward", moved.backward)):
+    flags = {"forward": transfers.forward, "backward": transfers.backward}
+    for kind, values_of in (("ratio", transfers.ratio), ("contrast", transfers.contrast)):
+        for direction, attributed in flags.items():
             lifetime[f"{direction}_transfer_{kind}"] = lifetime_transfer(
-                of, booked, structure, compat, options.median
+                values_of, attributed, structure, compat, options.median
             )
     lifetime = {name: lifetime[name] for name in LIFETIME_METRICS}
-    nothing = xp.zeros((*values.shape[:-2], num_tasks, 0), values.dtype)
-    there = _inside(values, structure) & xp.isfinite(values)
-    extremes = task_range(values, there, structure.tasks, nothing, nothing == 0)
+    no_experts = xp.zeros((*values.shape[:-2], num_tasks, 0), values.dtype)
+    mask = _inside(values, structure) & xp.isfinite(values)
+    extremes = task_range(values, mask, structure.tasks, no_experts, no_experts == 0)
     return LifetimeMetrics(
-        regimes, recovery, mrlep, mrtlp, moved, relative, efficiency, tasks, lifetime, extremes
+        regimes, recovery, mrlep, mrtlp, transfers, relative, efficiency, tasks, lifetime, extremes
     )
 
 
@@ -276,7 +276,7 @@ def lifetime_metrics(
     options: MetricOptions,
     ranges: Range | None = None,
 ) -> LifetimeMetrics:
-    """`process`, then `measure`: the arguments are theirs."""
+    """Process the curves, then compute every metric; arguments as for `process` and `measure`."""
     processed = process(values, structure, experts, options, ranges)
     curves, runs = materialised(processed.values, processed.experts)
     return measure(curves, experiences, structure, runs, options)
@@ -292,30 +292,30 @@ def _smoothed(values: Array, structure: Structure, options: MetricOptions) -> Ar
         return values
     xp = namespace(values)
 
-    def curves(chosen: Array, counts: Array) -> Array:
-        return smooth(chosen, counts, options.window, kind, not options.compat)
+    def curves(regimes: Array, counts: Array) -> Array:
+        return smooth(regimes, counts, options.window, kind, not options.compat)
 
     if options.smooth_tests:
         return curves(values, structure.counts)
     places = structure.training
     counts = xp.where(places < 0, 0, take(structure.counts, places))
-    trained = curves(_rows(values, xp.maximum(places, 0)), counts)
+    training = curves(_rows(values, xp.maximum(places, 0)), counts)
     number = xp.cumsum(structure.train, axis=-1) - 1
-    return xp.where(structure.train[..., None], _rows(trained, xp.maximum(number, 0)), values)
+    return xp.where(structure.train[..., None], _rows(training, xp.maximum(number, 0)), values)
 
 
 def _rows(values: Array, places: Array) -> Array:
-    """(L, M, T) the regimes at (L or 1, M) places of (L, R, T) values."""
+    """(L, M, T) regimes at (L or 1, M) places of (L, R, T) values."""
     return namespace(values).take_along_axis(values, places[..., None], axis=-2)
 
 
 def _joined(experts: Experts) -> tuple[Array, Array]:
-    """(..., K, S Y) values of all runs of each task and which of them are there."""
+    """(..., K, S Y) values of all runs of each task, and their mask."""
     xp = namespace(experts.values)
     shape = (*experts.values.shape[:-2], -1)
-    there = xp.arange(experts.values.shape[-1]) < experts.counts[..., None]
-    there = xp.broadcast_to(there, experts.values.shape)
-    return experts.values.reshape(shape), there.reshape(shape)
+    mask = xp.arange(experts.values.shape[-1]) < experts.counts[..., None]
+    mask = xp.broadcast_to(mask, experts.values.shape)
+    return experts.values.reshape(shape), mask.reshape(shape)
 
 
 def _per_regime(ends: Range, structure: Structure) -> tuple[Array, Array]:
@@ -336,23 +336,23 @@ def _whole_run(ranges: Range) -> Range:
 
 
 def _without_rounding(ranges: Range) -> Range:
-    """Ranges that are nothing but the rounding error of smoothing, made empty."""
+    """Ranges with zero width where the width is only the rounding error of smoothing."""
     xp = namespace(ranges.low)
     scale = xp.maximum(xp.abs(ranges.low), xp.abs(ranges.high))
     least = scale * (ROUNDING * float(np.finfo(ranges.low.dtype).eps))
     return Range(ranges.low, xp.where(ranges.high - ranges.low <= least, ranges.low, ranges.high))
 
 
-def _spoiled(values: Array, structure: Structure) -> Array:
-    """(L, R) whether a regime has a value that is not a finite number."""
+def _non_finite(values: Array, structure: Structure) -> Array:
+    """(L, R) whether a regime has a value that is not finite."""
     return (_inside(values, structure) & ~namespace(values).isfinite(values)).any(axis=-1)
 
 
 def _awake(averages: Numbers, structure: Structure) -> Numbers:
-    """Averages without those of the tests that do not count."""
+    """Averages of regimes, missing for tests awake that do not count."""
     xp = namespace(averages.values)
-    there = (structure.tasks >= 0) & (structure.counts > 0)
-    ignored = there & ~structure.counted
+    exists = (structure.tasks >= 0) & (structure.counts > 0)
+    ignored = exists & ~structure.counted
     missing = numbers(averages.values, (ignored, Reason.ASLEEP))
     codes = xp.where(averages.reasons == 0, missing.reasons, averages.reasons)
     return Numbers(missing.values, codes)

@@ -16,7 +16,7 @@ from evaluation.metrics.numerics import (
 from evaluation.metrics.reasons import Reason
 
 ROUNDING = 128
-"""Steps of the floating-point type that rounding alone can put between equal values."""
+"""Largest difference of equal values by rounding alone, in steps of the floating-point type."""
 
 
 class RegimeNumbers(NamedTuple):
@@ -25,9 +25,9 @@ class RegimeNumbers(NamedTuple):
     Attributes:
       saturation: highest performance of the curve.
       exp_to_sat: episodes before it is first reached.
-      term_perf: performance at the end: the mean of the last tenth of a training regime, or of a
+      term_perf: terminal performance: the mean of the last tenth of a training regime, or of a
         whole test regime.
-      exp_to_term_perf: episodes before the middle of what ``term_perf`` is taken from.
+      exp_to_term_perf: episodes before the middle of the part that ``term_perf`` averages.
       avg_perf: mean over all episodes.
     """
 
@@ -49,15 +49,15 @@ def regime_numbers(
     """Compute the numbers of every regime.
 
     Args:
-      values: (..., R, T) processed performance per row, padded behind ``counts``. What is not
-        finite counts as missing.
+      values: (..., R, T) processed performance per row, padded behind ``counts``. Values that are
+        not finite count as missing.
       counts: (..., R) integer rows of each regime.
-      means: (..., R, T) the same per experience, from `mean_per_experience`; everything but
-        ``avg_perf`` is computed from it.
+      means: (..., R, T) performance per experience, from `mean_per_experience`; all numbers but
+        ``avg_perf`` are computed from it.
       lengths: (..., R) integer experiences of each regime.
       train: (..., R) whether the agent learns in it.
-      compat: whether to smooth every curve once more before its highest point is taken, as
-        l2metrics 3.1 does (static).
+      compat: whether to smooth every curve once more before its peak is taken, as l2metrics 3.1
+        does (static).
 
     Source: l2metrics 3.1.
     """
@@ -66,34 +66,34 @@ def regime_numbers(
     begin = xp.where(train, 9 * lengths // 10, 0)
     rows = xp.arange(values.shape[-1])
     finite = xp.isfinite(means)
-    there = (rows < lengths[..., None]) & finite
-    end = (rows >= begin[..., None]) & there
+    mask = (rows < lengths[..., None]) & finite
+    end = (rows >= begin[..., None]) & mask
     terminal, terminal_count = masked_mean(means, end)
     mean, mean_count = masked_mean(values, (rows < counts[..., None]) & xp.isfinite(values))
-    number = there.sum(axis=-1)
+    number = mask.sum(axis=-1)
     until_end = xp.where(train, 19 * number // 20, number // 2).astype(values.dtype)
     shape = mean.shape
     empty = (xp.broadcast_to(counts, shape) == 0, Reason.EMPTY)
-    without = (mean_count == 0, Reason.NON_FINITE_VALUE)
+    no_value = (mean_count == 0, Reason.NON_FINITE_VALUE)
     return RegimeNumbers(
-        numbers(highest, empty, without),
-        numbers(first.astype(values.dtype), empty, without),
+        numbers(highest, empty, no_value),
+        numbers(first.astype(values.dtype), empty, no_value),
         numbers(terminal, empty, (terminal_count == 0, Reason.NON_FINITE_VALUE)),
-        numbers(xp.broadcast_to(until_end, shape), empty, without),
-        numbers(mean, empty, without),
+        numbers(xp.broadcast_to(until_end, shape), empty, no_value),
+        numbers(mean, empty, no_value),
     )
 
 
 def peak(values: Array, counts: Array, compat: bool) -> tuple[Array, Array]:
     """Highest value of each curve and the index, from 0, at which it is first reached.
 
-    Two values count as equal when rounding alone can tell them apart; l2metrics 3.1 takes the
-    greatest to the bit, of a curve that it smooths once more.
+    Values that differ by rounding only count as equal. l2metrics 3.1 smooths the curve once more
+    and takes the exact maximum.
 
     Args:
       values: (..., T) curves, padded behind ``counts``.
       counts: (...) integer lengths.
-      compat: whether to do as l2metrics 3.1 (static).
+      compat: whether to reproduce l2metrics 3.1 (static).
 
     Returns:
       (...) values, -inf for an empty curve, and (...) integer indices.
@@ -108,7 +108,7 @@ def peak(values: Array, counts: Array, compat: bool) -> tuple[Array, Array]:
 
 
 def rounding(values: Array, inside: Array) -> Array:
-    """(...) what rounding alone can put between equal values of a curve after smoothing."""
+    """(...) largest difference of equal values of a curve after smoothing, by rounding alone."""
     xp = namespace(values)
     scale = xp.max(xp.where(inside, xp.abs(values), 0), axis=-1)
     return scale * (ROUNDING * float(np.finfo(values.dtype).eps))
@@ -123,7 +123,7 @@ def mean_per_experience(values: Array, counts: Array, experiences: Array) -> tup
       experiences: (..., T) integer number of each row's experience.
 
     Returns:
-      (..., T) means, padded, and (...) how many experiences there are.
+      (..., T) means, padded, and (...) numbers of experiences.
     """
     xp = namespace(values)
     room = values.shape[-1]

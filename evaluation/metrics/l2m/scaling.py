@@ -1,4 +1,4 @@
-"""Clamping of outliers and normalisation of performance, task by task."""
+"""Clamping of outliers and normalisation of performance, by task."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from evaluation.metrics.numerics import Array, namespace, take
 
 QUANTILES: Final = (0.1, 0.9)
-"""Shares of a task's values between which they are clamped."""
+"""Quantiles of a task's values to which outliers are clamped."""
 
 SCALE: Final = 100
 OFFSET: Final = 1
@@ -25,14 +25,14 @@ class Range(NamedTuple):
 def task_quantiles(
     values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
 ) -> Range:
-    """The 10 % and 90 % quantiles of each task's values, linear between neighbours.
+    """The 10 % and 90 % quantiles of each task's values, by linear interpolation.
 
     Args:
       values: (..., R, T) performance of a lifetime's R regimes.
-      mask: (..., R, T) which of them are there.
+      mask: (..., R, T) which of the values exist.
       tasks: (..., R) integer task of each regime.
       experts: (..., K, Y) performance of the single-task experts of the K tasks.
-      expert_mask: (..., K, Y) which of them are there.
+      expert_mask: (..., K, Y) which of them exist.
 
     Returns:
       `Range` of (..., K).
@@ -44,12 +44,12 @@ def task_quantiles(
     flat = values.reshape(*values.shape[:-2], -1)
     lows, highs = [], []
     for task in range(experts.shape[-2]):
-        own = (mask & (tasks == task)[..., None]).reshape(flat.shape)
+        member = (mask & (tasks == task)[..., None]).reshape(flat.shape)
         parts = (flat, experts[..., task, :])
-        masks = (own, expert_mask[..., task, :])
-        every = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
-        there = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in masks]
-        low, high = _quantiles(xp.concatenate(every, -1), xp.concatenate(there, -1))
+        masks = (member, expert_mask[..., task, :])
+        wide = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
+        wide_masks = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in masks]
+        low, high = _quantiles(xp.concatenate(wide, -1), xp.concatenate(wide_masks, -1))
         lows.append(low)
         highs.append(high)
     return Range(xp.stack(lows, axis=-1), xp.stack(highs, axis=-1))
@@ -58,16 +58,16 @@ def task_quantiles(
 def task_range(
     values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
 ) -> Range:
-    """The smallest and largest of each task's values; arguments as `task_quantiles`."""
+    """The smallest and largest value of each task; arguments as for `task_quantiles`."""
     xp = namespace(values)
-    own = tasks[..., None, :] == xp.arange(experts.shape[-2])[:, None]
+    member = tasks[..., None, :] == xp.arange(experts.shape[-2])[:, None]
 
     def extreme(pick: Callable[..., Array], worse: Callable[..., Array], none: float) -> Array:
         regimes = pick(xp.where(mask, values, none), axis=-1)
-        by_task = pick(xp.where(own, regimes[..., None, :], none), axis=-1)
+        by_task = pick(xp.where(member, regimes[..., None, :], none), axis=-1)
         by_expert = pick(xp.where(expert_mask, experts, none), axis=-1, initial=none)
-        found = worse(by_task, by_expert)
-        return xp.where(found == none, np.nan, found)
+        value = worse(by_task, by_expert)
+        return xp.where(value == none, np.nan, value)
 
     return Range(
         extreme(xp.min, xp.minimum, np.inf),
@@ -91,7 +91,7 @@ def _quantiles(values: Array, mask: Array) -> tuple[Array, Array]:
 
 
 def clamp(values: Array, low: Array, high: Array) -> Array:
-    """Values moved into [low, high]; ends that are NaN move nothing."""
+    """Clamp values to [low, high]; an end that is NaN has no effect."""
     xp = namespace(values)
     values = xp.where(values < low, low, values)
     return xp.where(values > high, high, values)
@@ -113,9 +113,9 @@ def normalise(
       high: upper end.
       scale: length of the new range.
       offset: its lower end.
-      guard: whether constant data, low equal to high, become ``offset``; otherwise NaN (static).
+      guard: whether constant data (low equal to high) become ``offset``; otherwise NaN (static).
 
-    Source: l2metrics 3.1; it leaves out the guard when it normalises over a whole run.
+    Source: l2metrics 3.1, which has no guard for normalisation over a whole run.
     """
     xp = namespace(values)
     width = high - low

@@ -1,4 +1,4 @@
-"""Smoothing of learning curves by five windows, each curve with a window of its own length."""
+"""Smoothing of learning curves by one of five windows, with a length for each curve."""
 
 import functools
 from typing import Final, Literal, TypeAlias
@@ -9,13 +9,13 @@ from evaluation.metrics.numerics import Array, namespace, repeat, take, window_a
 
 Kind: TypeAlias = Literal["flat", "hanning", "hamming", "bartlett", "blackman"]
 KINDS: Final = ("flat", "hanning", "hamming", "bartlett", "blackman")
-"""Windows that a curve may be smoothed with."""
+"""Windows for smoothing."""
 
 MAX_DEFAULT_WINDOW: Final = 100
-"""Longest window that is chosen from the length of a curve, episodes."""
+"""Maximum length of a window that depends on the length of a curve, episodes."""
 
 SHORTEST_WINDOW: Final = 3
-"""Curves whose window would be shorter are left as they are."""
+"""Minimum length of a window; curves with a shorter one are not smoothed."""
 
 
 def window_lengths(counts: Array, window: int | None) -> Array:
@@ -23,11 +23,11 @@ def window_lengths(counts: Array, window: int | None) -> Array:
 
     Args:
       counts: (...) integer episodes of each curve.
-      window: the length asked for; None for a fifth of the curve.
+      window: length of the window; None for a fifth of the curve.
 
     Returns:
-      (...) integers: ``window`` where the curve is long enough, else a fifth of the curve and at
-      most `MAX_DEFAULT_WINDOW`. Below `SHORTEST_WINDOW` the curve is not smoothed.
+      (...) integers: ``window`` if the curve is long enough, else a fifth of the curve, at most
+      `MAX_DEFAULT_WINDOW`. Below `SHORTEST_WINDOW` the curve is not smoothed.
 
     Source: l2metrics 3.1.
     """
@@ -50,12 +50,12 @@ def smooth(
       counts: (...) integer episodes of each curve.
       window: see `window_lengths` (static).
       kind: one of `KINDS` (static).
-      centred: whether a window of odd length L covers the (L - 1) / 2 episodes on either side;
-        l2metrics 3.1 lets it lag by one episode. A window of even length covers the L / 2 episodes
-        before, the episode itself and the L / 2 - 1 after it (static).
+      centred: whether a window of odd length L covers (L - 1) / 2 episodes on either side; in
+        l2metrics 3.1 it lags by one episode. A window of even length covers the L / 2 episodes
+        before, the episode itself and L / 2 - 1 after it (static).
 
     Returns:
-      (..., T) in the unit of ``values``; what stands behind ``counts`` is of no account.
+      (..., T) in the unit of ``values``; values behind ``counts`` are arbitrary.
 
     Source: l2metrics 3.1, `smooth`.
     """
@@ -67,8 +67,8 @@ def smooth(
     if size < SHORTEST_WINDOW:
         return values
     lengths = window_lengths(counts, window)
-    chosen = lengths >= SHORTEST_WINDOW
-    lengths = xp.where(chosen, lengths, 0)
+    long_enough = lengths >= SHORTEST_WINDOW
+    lengths = xp.where(long_enough, lengths, 0)
     table = xp.asarray(_weights(size, window, kind), dtype=values.dtype)
     weights = table[xp.minimum(lengths, table.shape[0] - 1)]
     if not centred and isinstance(values, np.ndarray):
@@ -80,16 +80,15 @@ def smooth(
         return total + window_at(weights, k, 1) * window_at(around, k, room)
 
     total = repeat(size, add, xp.zeros_like(around[..., :room]))
-    return xp.where(chosen[..., None], total, values)
+    return xp.where(long_enough[..., None], total, values)
 
 
 def _convolved(
     values: np.ndarray, counts: np.ndarray, lengths: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """The lagging average curve by curve, with the very operations of l2metrics 3.1.
+    """The lagging average of each curve, by the same operations as in l2metrics 3.1.
 
-    Which of several equal windows is the highest there is decided by the last bit of a sum, so the
-    sums are made in the same way.
+    There, the last bit of a sum decides which of several equal windows is the highest.
     """
     result = np.array(values)
     curves = values.shape[:-1]
@@ -107,7 +106,7 @@ def _convolved(
 
 
 def _reflected(values: Array, counts: Array, first: Array, length: int) -> Array:
-    """(..., length) values from index ``first`` (...) on, mirrored at both ends of each curve."""
+    """(..., length) values from index ``first`` (...), mirrored at both ends of each curve."""
     xp = namespace(values)
     index = xp.abs(xp.arange(length) + first[..., None])
     last = counts[..., None] - 1
@@ -118,7 +117,7 @@ def _reflected(values: Array, counts: Array, first: Array, length: int) -> Array
 
 @functools.lru_cache(maxsize=32)
 def _weights(size: int, window: int | None, kind: Kind) -> np.ndarray:
-    """(rows, size) weights of the window of each length; a long ``window`` is the last row."""
+    """(rows, size) weights of windows, by length; the last row may be a long ``window``."""
     if kind not in KINDS:
         raise ValueError(f"smoothing kind is {kind!r}; it must be one of {', '.join(KINDS)}")
     shape = np.ones if kind == "flat" else getattr(np, kind)

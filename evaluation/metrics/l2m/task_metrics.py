@@ -1,4 +1,4 @@
-"""Numbers of one task: recovery, performance maintenance and transfer between tasks."""
+"""Metrics of tasks: recovery, performance maintenance and transfer between tasks."""
 
 from typing import NamedTuple
 
@@ -25,18 +25,18 @@ def recovery_times(
     structure: Structure,
     compat: bool = False,
 ) -> Numbers:
-    """Episodes until a task's training is back at where its training before had ended.
+    """Episodes until a task's training reaches the terminal performance of its training before.
 
     Args:
       values: (..., R, T) processed performance per experience.
       lengths: (..., R) integer experiences of each regime.
       terminal: (..., R) terminal performance of each regime.
       structure: of the lifetimes.
-      compat: whether a value that misses the bar by rounding alone has not reached it (static).
+      compat: whether values are compared exactly, without a tolerance for rounding (static).
 
     Returns:
-      `Numbers` of (..., R), at the later training regime: the first index, from 0, with a value at
-      least the earlier terminal performance; the regime's rows + 1 where there is none.
+      `Numbers` of (..., R), at the later training regime: the first index, from 0, with a value of
+      at least the earlier terminal performance; the regime's rows + 1 if there is none.
 
     Source: l2metrics 3.1.
     """
@@ -58,7 +58,7 @@ def recovery_times(
 
 
 def perf_recovery(times: Numbers, structure: Structure, compat: bool = False) -> Numbers:
-    """How fast recovery gets faster: minus the Theil-Sen slope of a task's recovery times.
+    """Speed-up of recovery: minus the Theil-Sen slope of a task's recovery times.
 
     Args:
       times: (..., R) of `recovery_times`.
@@ -75,14 +75,14 @@ def perf_recovery(times: Numbers, structure: Structure, compat: bool = False) ->
     xp = namespace(times.values)
     places = structure.recoveries
     packed = take(times.values[..., None, :], places)  # (..., K, N)
-    there = (places >= 0) & xp.isfinite(packed)
+    mask = (places >= 0) & xp.isfinite(packed)
     first, second = np.triu_indices(places.shape[-1], 1)
     if not len(first):
         first, second = np.array([0]), np.array([0])
     width = np.maximum(second - first, 1).astype(packed.dtype)
     slopes = (packed[..., second] - packed[..., first]) / xp.asarray(width)
-    both = there[..., first] & there[..., second] & xp.asarray(second > first)
-    slope, count = masked_median(slopes, both)
+    pair_mask = mask[..., first] & mask[..., second] & xp.asarray(second > first)
+    slope, count = masked_median(slopes, pair_mask)
     return numbers(-slope, (count == 0, Reason.TOO_FEW_RECOVERIES))
 
 
@@ -95,7 +95,7 @@ def maintenance(terminal: Numbers, partners: Array, structure: Structure) -> Num
       structure: of the lifetimes.
 
     Returns:
-      `Numbers` of (..., R) at the test; positive is better than before.
+      `Numbers` of (..., R) at the test; positive means better than before.
 
     Source: l2metrics 3.1, MRLEP and MRTLP.
     """
@@ -113,13 +113,13 @@ def maintenance(terminal: Numbers, partners: Array, structure: Structure) -> Num
 
 
 class Transfer(NamedTuple):
-    """What the training between two tests of a task did to it.
+    """Transfer from the training of other tasks between two tests of a task.
 
     Attributes:
       ratio: (..., R) at the later test: its terminal performance over that of the test before.
       contrast: (..., R) their difference over their sum.
-      forward: (..., R, K) which tasks' training it is booked to as forward transfer.
-      backward: (..., R, K) as backward transfer.
+      forward: (..., R, K) tasks to whose training it is attributed as forward transfer.
+      backward: (..., R, K) tasks to whose training it is attributed as backward transfer.
     """
 
     ratio: Numbers
@@ -134,10 +134,10 @@ def transfer(terminal: Numbers, structure: Structure, compat: bool = False) -> T
     Args:
       terminal: (..., R) terminal performance.
       structure: of the lifetimes.
-      compat: whether to book, as l2metrics 3.1 does, everything to the one trained task that was
-        the last to appear in the lifetime, also what the tested task itself learned between the
-        tests (static). By default every task trained
-        between the tests gets the value, and no task where the tested one was trained itself.
+      compat: whether to attribute transfer, as l2metrics 3.1 does, only to the trained task whose
+        first appearance is the latest, even if the tested task itself was trained between the tests
+        (static). By default it is attributed to every task trained between the tests, and to none
+        if the tested task was trained itself.
 
     Source: l2metrics 3.1.
     """
@@ -159,8 +159,8 @@ def transfer(terminal: Numbers, structure: Structure, compat: bool = False) -> T
         forward = structure.last_forward[..., None] == tasks
         backward = structure.last_backward[..., None] == tasks
     else:
-        own = structure.own_training[..., None]
-        forward, backward = structure.forward & ~own, structure.backward & ~own
+        confounded = structure.own_training[..., None]
+        forward, backward = structure.forward & ~confounded, structure.backward & ~confounded
     return Transfer(
         numbers(ratio, *common, (before == 0, Reason.ZERO_BASELINE)),
         numbers(contrast, *common, (total == 0, Reason.ZERO_BASELINE)),
@@ -171,45 +171,45 @@ def transfer(terminal: Numbers, structure: Structure, compat: bool = False) -> T
 
 def lifetime_transfer(
     values: Numbers,
-    booked: Array,
+    attributed: Array,
     structure: Structure,
     compat: bool = False,
     median: bool = False,
 ) -> Numbers:
-    """One number a lifetime from all its transfers.
+    """Average all transfers of a lifetime to one number.
 
     Args:
       values: (..., R) `Transfer.ratio` or `Transfer.contrast`.
-      booked: (..., R, K) `Transfer.forward` or `Transfer.backward`.
+      attributed: (..., R, K) `Transfer.forward` or `Transfer.backward`.
       structure: of the lifetimes.
-      compat: whether to use the first value of each pair of tasks only, as l2metrics 3.1 (static).
+      compat: whether to use only the first value of each pair of tasks, as l2metrics 3.1 (static).
       median: whether to take the median instead of the mean (static).
 
     Returns:
       `Numbers` of (...).
     """
     xp = namespace(values.values)
-    booked = booked & xp.isfinite(values.values)[..., None]
+    attributed = attributed & xp.isfinite(values.values)[..., None]
     if compat:
-        booked = _first_of_each_pair(booked, structure.tasks)
-    wide = xp.broadcast_to(values.values[..., None], booked.shape)
-    flat = (*booked.shape[:-2], -1)
+        attributed = _first_of_each_pair(attributed, structure.tasks)
+    wide = xp.broadcast_to(values.values[..., None], attributed.shape)
+    flat = (*attributed.shape[:-2], -1)
     average = masked_median if median else masked_mean
-    result, count = average(xp.nan_to_num(wide).reshape(flat), booked.reshape(flat))
-    own = (structure.own_training & ~structure.train).any(axis=-1)
+    result, count = average(xp.nan_to_num(wide).reshape(flat), attributed.reshape(flat))
+    own_training = (structure.own_training & ~structure.train).any(axis=-1)
     return numbers(
         result,
-        ((count == 0) & own, Reason.OWN_TRAINING),
+        ((count == 0) & own_training, Reason.OWN_TRAINING),
         (count == 0, Reason.NO_TRANSFER),
     )
 
 
-def _first_of_each_pair(booked: Array, tasks: Array) -> Array:
-    xp = namespace(booked)
-    first = xp.zeros_like(booked)
-    for task in range(booked.shape[-1]):
-        own = booked & (tasks == task)[..., None]
-        first = first | (own & (xp.cumsum(own, axis=-2) == 1))
+def _first_of_each_pair(attributed: Array, tasks: Array) -> Array:
+    xp = namespace(attributed)
+    first = xp.zeros_like(attributed)
+    for task in range(attributed.shape[-1]):
+        of_task = attributed & (tasks == task)[..., None]
+        first = first | (of_task & (xp.cumsum(of_task, axis=-2) == 1))
     return first
 
 
@@ -219,11 +219,11 @@ def task_average(
     """Mean of the regimes' numbers of each task.
 
     Args:
-      values: (..., R) numbers of regimes; those without a value do not count.
-      member: (..., R) which regimes do.
-      tasks: (..., R) task of each.
+      values: (..., R) numbers of regimes; missing ones are ignored.
+      member: (..., R) which regimes to use.
+      tasks: (..., R) task of each regime.
       num_tasks: K (static).
-      missing: the reason where a task has none.
+      missing: reason for a task without a value.
 
     Returns:
       `Numbers` of (..., K).
@@ -247,12 +247,12 @@ def over_tasks(values: Numbers, median: bool = False) -> Numbers:
       median: whether to take the median (static).
 
     Returns:
-      `Numbers` of (...); where no task has a value, the tasks' own reason if they agree.
+      `Numbers` of (...); if no task has a value, the reason of the tasks if they agree.
     """
     xp = namespace(values.values)
-    there = xp.isfinite(values.values)
+    mask = xp.isfinite(values.values)
     average = masked_median if median else masked_mean
-    result, count = average(xp.nan_to_num(values.values), there)
+    result, count = average(xp.nan_to_num(values.values), mask)
     combined = numbers(result, (count == 0, Reason.NO_TASK_HAS_VALUE))
     agree = (values.reasons == values.reasons[..., :1]).all(axis=-1) & (count == 0)
     codes = xp.where(agree, values.reasons[..., 0], combined.reasons)

@@ -1,7 +1,7 @@
 """Metrics of novelty experiments: detection, reaction, characterisation.
 
-The kernels are pure functions from padded arrays of trials to numbers with reasons, for NumPy and
-JAX arrays alike; `rows` reduces them over trials, with intervals.
+The kernels are pure functions from padded arrays of trials, NumPy or JAX, to numbers with reasons.
+`rows` reduces them over trials, with intervals.
 """
 
 from evaluation.metrics.novelty.cells import Labels as Labels
@@ -22,7 +22,7 @@ from evaluation.metrics.novelty.detection import correct_rejections as correct_r
 from evaluation.metrics.novelty.detection import delay_of_detected as delay_of_detected
 from evaluation.metrics.novelty.detection import detection as detection
 from evaluation.metrics.novelty.detection import threshold_index as threshold_index
-from evaluation.metrics.novelty.measures import Said as Said
+from evaluation.metrics.novelty.measures import Answers as Answers
 from evaluation.metrics.novelty.measures import measures as measures
 from evaluation.metrics.novelty.measures import no_words as no_words
 from evaluation.metrics.novelty.reaction import WINDOW_SHARE as WINDOW_SHARE
@@ -30,4 +30,4 @@ from evaluation.metrics.novelty.reaction import Reaction as Reaction
 from evaluation.metrics.novelty.reaction import reaction as reaction
 from evaluation.metrics.novelty.reaction import window_of as window_of
 from evaluation.metrics.novelty.trials import Trials as Trials
-from evaluation.metrics.novelty.trials import own_of_trials as own_of_trials
+from evaluation.metrics.novelty.trials import custom_of_trials as custom_of_trials

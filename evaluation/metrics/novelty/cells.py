@@ -1,7 +1,7 @@
-"""Measures over trials: by cell, level, difficulty and in all, each with an interval.
+"""Measures over trials: by cell, by level, by difficulty and in all, each with an interval.
 
-Every row is computed from its trials; nothing is averaged over averages. Rows never mix trials
-whose agents are told of the novelty with others, and trials without novelty have rows of their own.
+Every row is computed from its trials, not from averages. Trials in which the agent is told of the
+novelty and trials without novelty have separate rows.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.metrics.novelty.detection import detection
-from evaluation.metrics.novelty.measures import SHARES, Said, measures
+from evaluation.metrics.novelty.measures import SHARES, Answers, measures
 from evaluation.metrics.novelty.trials import Trials
 from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.reasons import Reason
@@ -30,14 +30,14 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Labels:
-    """Which cell each of T trials is of.
+    """Cell of each of T trials.
 
     Attributes:
-      level: (T,) int, of the novelty catalogue; or text, the families of novelties of a list.
+      level: (T,) int level of the novelty catalogue, or text, the families of a list of novelties.
       difficulty: (T,) text.
-      visibility: (T,) int, 1 where the agent is told of the novelty.
+      visibility: (T,) int, 1 if the agent is told of the novelty.
       hint_level: (T,) int, -1 to 3.
-      groups: kind of row -> (T,) text; trials of the same text are joined to a row of that kind.
+      groups: kind of row -> (T,) text; trials with the same text are joined to a row of that kind.
     """
 
     level: npt.NDArray[np.int64] | npt.NDArray[np.str_]
@@ -53,14 +53,14 @@ class Row:
 
     Attributes:
       kind: "cell", "level", "difficulty", one of `Labels.groups` or "all".
-      level: the level, or the families; None where several are joined.
-      difficulty: the difficulty, or the text of the group; None where several are joined.
-      visibility: 1 where the agent is told of the novelty.
-      hint_level: what it is told; None where several are joined.
+      level: the level, or the families; None if several are joined.
+      difficulty: the difficulty, or the text of the group; None if several are joined.
+      visibility: 1 if the agent is told of the novelty.
+      hint_level: level of the hints; None if several are joined.
       trials: number of trials.
-      values: mean, share or median by the name of the measure, each a number with its 95 %
-        interval; an upper end that is NaN beside a lower one lies beyond the trials.
-      counts: trials that have a value, by the name of the measure.
+      values: name of a measure -> mean, share or median with its 95 % interval; an upper end of NaN
+        beside a finite lower one is beyond the end of the trials.
+      counts: name of a measure -> number of trials that have a value.
     """
 
     kind: str
@@ -76,26 +76,26 @@ class Row:
 def rows(
     trials: Trials,
     labels: Labels,
-    said: Said,
+    answers: Answers,
     window: int,
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
     wsu: bool = False,
-    own: Mapping[str, Numbers] | None = None,
+    custom: Mapping[str, Numbers] | None = None,
 ) -> list[Row]:
-    """Compute all rows: cells first, then levels, difficulties and all together.
+    """Compute all rows: cells first, then levels, difficulties, groups and all trials.
 
     Args:
       trials: leaves (T, E) and (T,), NumPy.
-      labels: what cell each trial is of.
-      said: what agents said novelty is.
+      labels: the cell of each trial.
+      answers: the agent's characterisations of the novelty.
       window: episodes m at either end of the novel part.
       seed: of the bootstrap.
       resamples: of the bootstrap.
-      wsu: whether to treat zeros as the generator's own analysis does; a mean delay without any
+      wsu: whether to treat zeros as the generator's analysis does; the mean delay without a
         detected trial is then 0.
-      own: (T,) numbers of metrics of users, by name.
+      custom: (T,) numbers of custom metrics, by name.
 
     Returns:
       The rows.
@@ -103,27 +103,28 @@ def rows(
     Raises:
       ValueError: a bad seed or number of resamples.
     """
-    per_trial = measures(trials, said, labels.visibility == 1, window, wsu) | dict(own or {})
-    found = detection(trials)
-    censored = np.stack([found.delay, found.true_positives > 0])
+    visible = labels.visibility == 1
+    per_trial = measures(trials, answers, visible, window, wsu) | dict(custom or {})
+    detections = detection(trials)
+    censored = np.stack([detections.delay, detections.true_positives > 0])
     none = trials.button >= trials.count
     if labels.level.dtype.kind != "U":
         none = none | np.isin(labels.level, NOMINAL)
     result = []
     for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
-        inside = {name: of.part(members) for name, of in per_trial.items()}
-        counts = {name: int(np.isfinite(of.values).sum()) for name, of in inside.items()}
+        inside = {name: n.part(members) for name, n in per_trial.items()}
+        counts = {name: int(np.isfinite(n.values).sum()) for name, n in inside.items()}
         values = _values(inside, seed, resamples)
         hidden = _hidden_reason(visibility, bool(none[members].all()))
         times = censored[:, members & ~none]
         values["censored_median_delay"] = _censored(times, hidden, seed, resamples)
         counts["median_delay"] = counts["mean_delay"]
-        found_any = values["censored_median_delay"].reasons == Reason.NONE
-        counts["censored_median_delay"] = times.shape[1] if found_any else 0
+        has_median = values["censored_median_delay"].reasons == Reason.NONE
+        counts["censored_median_delay"] = times.shape[1] if has_median else 0
         if wsu and values["mean_delay"].reasons == Reason.NOT_DETECTED:
             values["mean_delay"] = _one(0.0, Reason.NOT_DETECTED)
-        of = kind, level, difficulty, visibility, hint, int(members.sum())
-        result.append(Row(*of, values, counts))
+        cell = kind, level, difficulty, visibility, hint, int(members.sum())
+        result.append(Row(*cell, values, counts))
     return result
 
 
@@ -135,46 +136,46 @@ def _groups(
     order = {name: place for place, name in enumerate(("easy", "medium", "hard"))}
     names = sorted({str(d) for d in difficulty}, key=lambda name: (order.get(name, 9), name))
     for visibility in map(int, np.unique(labels.visibility)):
-        seen = labels.visibility == visibility
-        hints = [int(h) for h in np.unique(labels.hint_level[seen])]
-        numbers: list[int | str] = np.unique(level[seen]).tolist()
+        same_visibility = labels.visibility == visibility
+        hints = [int(h) for h in np.unique(labels.hint_level[same_visibility])]
+        numbers: list[int | str] = np.unique(level[same_visibility]).tolist()
         for number in numbers:
             for name in names:
                 for hint in hints:
-                    inside = seen & (level == number) & (difficulty == name)
+                    inside = same_visibility & (level == number) & (difficulty == name)
                     inside = inside & (labels.hint_level == hint)
                     if inside.any():
                         yield "cell", number, name, visibility, hint, inside
         for number in numbers:
-            yield "level", number, None, visibility, None, seen & (level == number)
+            yield "level", number, None, visibility, None, same_visibility & (level == number)
         for name in names:
-            inside = seen & (difficulty == name) & ~none
+            inside = same_visibility & (difficulty == name) & ~none
             if inside.any():
                 yield "difficulty", None, name, visibility, None, inside
         for kind, texts in labels.groups.items():
-            for text in np.unique(texts[seen & ~none]).tolist():
-                yield kind, None, text, visibility, None, seen & ~none & (texts == text)
-        if (seen & ~none).any():
-            yield "all", None, None, visibility, None, seen & ~none
+            for text in np.unique(texts[same_visibility & ~none]).tolist():
+                yield kind, None, text, visibility, None, same_visibility & ~none & (texts == text)
+        if (same_visibility & ~none).any():
+            yield "all", None, None, visibility, None, same_visibility & ~none
 
 
-def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Numbers]:
+def _values(numbers: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Numbers]:
     values = {}
-    means = [name for name in own if name not in SHARES]
-    table = np.stack([own[name].values for name in means], axis=-1)
+    means = [name for name in numbers if name not in SHARES]
+    table = np.stack([numbers[name].values for name in means], axis=-1)
     interval = bootstrap_interval(table, seed, LEVEL, resamples)
     for place, name in enumerate(means):
-        known = own[name].values[np.isfinite(own[name].values)]
+        finite = numbers[name].values[np.isfinite(numbers[name].values)]
         ends = interval.low[place], interval.high[place]
-        values[name] = _value(float(known.mean()) if known.size else None, ends, own[name])
+        values[name] = _value(float(finite.mean()) if finite.size else None, ends, numbers[name])
     for name in SHARES:
-        known = own[name].values[np.isfinite(own[name].values)]
-        share = float(known.mean()) if known.size else None
-        values[name] = _value(share, wilson(int(known.sum()), known.size), own[name])
-    delays = own["mean_delay"]
-    known = delays.values[np.isfinite(delays.values)]
+        finite = numbers[name].values[np.isfinite(numbers[name].values)]
+        share = float(finite.mean()) if finite.size else None
+        values[name] = _value(share, wilson(int(finite.sum()), finite.size), numbers[name])
+    delays = numbers["mean_delay"]
+    finite = delays.values[np.isfinite(delays.values)]
     middle = bootstrap_interval(delays.values, seed, LEVEL, resamples, "median")
-    median = float(np.median(known)) if known.size else None
+    median = float(np.median(finite)) if finite.size else None
     values["median_delay"] = _value(median, (float(middle.low), float(middle.high)), delays)
     return {name: values[name] for name in sorted(values)}
 
@@ -184,9 +185,9 @@ def _one(value: float, reason: int, low: float = math.nan, high: float = math.na
     return Numbers(np.float64(value), np.int32(reason), np.float64(low), np.float64(high))
 
 
-def _value(value: float | None, ends: tuple[float, float], own: Numbers) -> Numbers:
+def _value(value: float | None, ends: tuple[float, float], per_trial: Numbers) -> Numbers:
     if value is None:
-        codes, votes = np.unique(own.reasons, return_counts=True)
+        codes, votes = np.unique(per_trial.reasons, return_counts=True)
         return _one(math.nan, codes[votes.argmax()])
     if not np.isfinite(ends[0]):
         return _one(value, Reason.TOO_FEW_LIFETIMES)
@@ -200,7 +201,7 @@ def _hidden_reason(visibility: int, none: bool) -> Reason:
 
 
 def wilson(hits: int, number: int, level: float = LEVEL) -> tuple[float, float]:
-    """`evaluation.metrics.statistics.wilson` of one share; NaN without a trial."""
+    """Interval of one share, by `evaluation.metrics.statistics.wilson`; NaN without a trial."""
     if number == 0:
         return math.nan, math.nan
     low, high = share_interval(hits, number, level)
@@ -208,48 +209,48 @@ def wilson(hits: int, number: int, level: float = LEVEL) -> tuple[float, float]:
 
 
 def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Numbers:
-    """Median delay over all trials, those in which novelty was never found cut off at their end."""
+    """Median delay over all trials; trials in which novelty is never found are censored."""
     if hidden is not Reason.NONE:
         return _one(math.nan, hidden)
-    delay, found = times[0], times[1].astype(bool)
-    whole = kaplan_meier_median(delay, found, np.ones((1, len(delay))))[0]
+    delay, is_event = times[0], times[1].astype(bool)
+    whole = kaplan_meier_median(delay, is_event, np.ones((1, len(delay))))[0]
     if not np.isfinite(whole):
         return _one(math.nan, Reason.NOT_DETECTED)
-    drawn = np.concatenate(
+    medians = np.concatenate(
         [
-            kaplan_meier_median(delay, found, weights)
+            kaplan_meier_median(delay, is_event, weights)
             for weights in resample_weights(len(delay), resamples, seed)
         ]
     )
-    # A resample whose median lies beyond the trials' end is above all others.
-    low, high = (_quantile(drawn, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    # A resample with a median beyond the end of the trials is above all others.
+    low, high = (_quantile(medians, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return _one(float(whole), Reason.NONE, low, high)
 
 
-def _quantile(drawn: npt.NDArray[np.float64], share: float) -> float:
-    value = float(np.sort(drawn)[round(share * (len(drawn) - 1))])
+def _quantile(medians: npt.NDArray[np.float64], share: float) -> float:
+    value = float(np.sort(medians)[round(share * (len(medians) - 1))])
     return value if math.isfinite(value) else math.nan
 
 
 def kaplan_meier_median(
-    delay: npt.NDArray[np.int64], found: Bools, weights: npt.NDArray[np.float64]
+    delay: npt.NDArray[np.int64], is_event: Bools, weights: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Median delay where some delays are only known to be longer than the trial.
+    """Median delay with right-censored delays, by the Kaplan-Meier estimator.
 
     Args:
       delay: (T,) episodes.
-      found: (T,) bool, False where the novelty was not found within the delay.
-      weights: (R, T) how often each trial counts, row by row.
+      is_event: (T,) bool, False if the novelty was not found within the delay.
+      weights: (R, T) how often each trial counts, in R resamples.
 
     Returns:
-      (R,) episodes; infinity where less than half is ever found.
+      (R,) episodes; infinity if fewer than half are ever found.
 
     Source: E. L. Kaplan and P. Meier, Journal of the American Statistical Association 53 (1958).
     """
-    times = np.unique(delay[found]) if found.any() else np.zeros(1, delay.dtype)
+    times = np.unique(delay[is_event]) if is_event.any() else np.zeros(1, delay.dtype)
     at_risk = weights @ (delay[:, None] >= times).astype(np.float64)
-    events = weights @ ((delay[:, None] == times) & found[:, None]).astype(np.float64)
-    left = np.cumprod(1 - events / np.maximum(at_risk, 1), axis=1)
-    half = left <= 0.5
+    events = weights @ ((delay[:, None] == times) & is_event[:, None]).astype(np.float64)
+    survival = np.cumprod(1 - events / np.maximum(at_risk, 1), axis=1)
+    half = survival <= 0.5
     median = times[half.argmax(axis=1)].astype(np.float64)
     return np.where(half.any(axis=1), median, np.inf)

@@ -1,4 +1,4 @@
-"""Whether and when an agent found the novelty."""
+"""Metrics of whether and when an agent detects the novelty."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ class Detection(NamedTuple):
       false_positives: flagged episodes before the first novel one.
       true_positives: flagged episodes from the first novel one on.
       true_negatives: other episodes before the first novel one.
-      delay: novel part's episodes before the first that is flagged, all of them if none is.
-      correct: whether the trial is a correctly detected one (CDT): no false positive, and found.
+      delay: episodes of the novel part before the first flagged one; all of them if none is.
+      correct: whether the trial is correctly detected (CDT): a true positive, no false positive.
     """
 
     false_positives: Array
@@ -26,7 +26,7 @@ class Detection(NamedTuple):
 
 
 def detection(trials: Trials) -> Detection:
-    """Count alarms before and after novelty comes.
+    """Count alarms before and after the first novel episode.
 
     Args:
       trials: batched trials.
@@ -51,34 +51,34 @@ def first_hit(flags: Array, trials: Trials) -> Array:
     return xp.minimum(xp.min(hits, axis=-1), trials.count)
 
 
-def delay_of_detected(found: Detection, trials: Trials) -> Numbers:
+def delay_of_detected(counts: Detection, trials: Trials) -> Numbers:
     """Delay of the trials that are correctly detected (M1 is its mean), episodes, (...)."""
-    values = found.delay.astype(trials.probability.dtype)
+    values = counts.delay.astype(trials.probability.dtype)
     none = (trials.button >= trials.count, Reason.NO_NOVELTY)
-    return numbers(values, none, (~found.correct, Reason.NOT_DETECTED))
+    return numbers(values, none, (~counts.correct, Reason.NOT_DETECTED))
 
 
-def correct_rejections(found: Detection, trials: Trials, wsu: bool = False) -> Numbers:
+def correct_rejections(counts: Detection, trials: Trials, wsu: bool = False) -> Numbers:
     """Share of the episodes before novelty that are not flagged (M2.2), (...).
 
     Args:
-      found: counts of the trials.
+      counts: of `detection`.
       trials: the trials.
-      wsu: whether to give 0, as the generator's own analysis does, where nothing comes before.
+      wsu: whether to give 0, as the generator's analysis does, without an episode before novelty.
     """
     xp = namespace(trials.probability)
     dtype = trials.probability.dtype
-    share = divide(found.true_negatives.astype(dtype), xp.maximum(trials.button, 1).astype(dtype))
+    share = divide(counts.true_negatives.astype(dtype), xp.maximum(trials.button, 1).astype(dtype))
     return numbers(share, ((trials.button == 0) & (not wsu), Reason.NOTHING_BEFORE))
 
 
 def amoc_wsu(trials: Trials) -> Array:
-    """Area under the curve of alarms as the generator's own analysis draws it (AMOC), (...).
+    """Area under the curve of alarms as in the generator's analysis (AMOC), (...).
 
-    All episodes with a probability above 0 are alarms, the most probable first and equal ones in
-    the order of episodes. Along them, x counts alarms before novelty and y is the score of the
-    earliest alarm of the novel part so far; both are scaled to end at 1. So the area measures
-    how alarms are ordered, not how late they come; no alarm at all gives 0.
+    All episodes with a probability above 0 are alarms, in order of decreasing probability, then of
+    episodes. Along them, x counts alarms before novelty and y is the score of the earliest alarm of
+    the novel part so far; both are scaled to end at 1. So the area measures how alarms are ordered,
+    not how late they come. Without an alarm it is 0.
 
     Source: T. Boult, L. Holder et al., analysis of the AIQ/SAIL-ON novelty generator (2021).
     """
@@ -99,7 +99,7 @@ def amoc_wsu(trials: Trials) -> Array:
 
 
 def _scaled(heights: Array) -> Array:
-    """Divide each row by its last value, where that is above 0."""
+    """Divide each row by its last value, if that is above 0."""
     xp = namespace(heights)
     last = heights[..., -1:]
     return divide(heights, xp.where(last > 0, last, 1))
@@ -108,9 +108,9 @@ def _scaled(heights: Array) -> Array:
 def amoc_delay(trials: Trials) -> Array:
     """Area under delay by false alarms over all thresholds, (...); 0 is best and 1 worst.
 
-    Of a threshold above 0, x is the share of episodes before novelty that would be flagged, and y
-    the delay as a share of the novel part, 1 if it is never found. The curve begins at (0, 1),
-    where nothing is flagged, and goes on level at its end. Trials need novelty.
+    For a threshold above 0, x is the share of episodes before novelty that would be flagged, and y
+    is the delay as a share of the novel part, 1 without a detection. The curve begins at (0, 1),
+    where nothing is flagged, and is constant behind its last point. Trials need novelty.
 
     Source: T. Fawcett and F. Provost, Activity Monitoring (1999).
     """
@@ -125,7 +125,7 @@ def amoc_delay(trials: Trials) -> Array:
     alarms = xp.cumsum((levels > 0) & ~novel, axis=-1)
     hits = xp.where((levels > 0) & novel, order, trials.count[..., None])
     earliest = xp.minimum.accumulate(hits, axis=-1)
-    # A threshold flags all episodes of its level, so the last of equal ones counts for each.
+    # A threshold flags all episodes of its level, so each takes the value of the last equal one.
     last = xp.concatenate([levels[..., 1:] != levels[..., :-1], inside[..., :1] | True], axis=-1)
     places = xp.flip(xp.where(last, number, number.shape[0]), axis=-1)
     level_end = xp.flip(xp.minimum.accumulate(places, axis=-1), axis=-1)
@@ -134,7 +134,7 @@ def amoc_delay(trials: Trials) -> Array:
     length = xp.maximum(trials.count - trials.button, 1)[..., None].astype(dtype)
     x = divide(false.astype(dtype), xp.maximum(trials.button, 1)[..., None].astype(dtype))
     y = divide(missed.astype(dtype), length)
-    # Behind the last level nothing changes any more.
+    # Behind the last level the curve is constant.
     real = levels > 0
     ends = xp.maximum(real.sum(axis=-1) - 1, 0)[..., None]
     none = ~real.any(axis=-1)[..., None]
@@ -144,7 +144,7 @@ def amoc_delay(trials: Trials) -> Array:
 
 
 def _area(x: Array, y: Array, first: int = 0) -> Array:
-    """Area by trapezoids from (0, first) through the points, then level to 1."""
+    """Area by trapezoids from (0, first) through the points, then constant up to x = 1."""
     xp = namespace(x)
     start, end = xp.zeros_like(x[..., :1]), xp.ones_like(x[..., :1])
     xs = xp.concatenate([start, x, end], axis=-1)
@@ -153,15 +153,14 @@ def _area(x: Array, y: Array, first: int = 0) -> Array:
 
 
 class ThresholdIndex(NamedTuple):
-    """Where novelty was found in a row of instances, counted from 1; (...).
+    """Index of the detection in a sequence of instances, counted from 1; (...).
 
     Attributes:
       truth: the first novel instance.
-      reported: the first instance whose probability reaches the threshold; one more than there
-        are if none does.
+      reported: the first instance whose probability reaches the threshold; N + 1 if none does.
       correct: whether the first report is at a novel instance.
-      needed: novel instances up to and including the first that is found; 1 if none is, as the
-        original counts.
+      needed: novel instances up to and including the first detected one; 1 if there is none, as in
+        the original.
     """
 
     truth: Array
@@ -171,12 +170,12 @@ class ThresholdIndex(NamedTuple):
 
 
 def threshold_index(novel: Array, probability: Array, threshold: float) -> ThresholdIndex:
-    """Detection index of a row of instances at a fixed threshold.
+    """Detection index of a sequence of instances at a fixed threshold.
 
     Args:
-      novel: (..., N) bool, whether an instance is novel; some is.
+      novel: (..., N) bool, whether an instance is novel; at least one is.
       probability: (..., N).
-      threshold: a probability from which an instance counts as reported.
+      threshold: probability from which an instance counts as reported.
 
     Source: darpa-sail-on/sail-on-client, metrics of the image domain (M1, M2).
     """
@@ -194,7 +193,7 @@ def threshold_index(novel: Array, probability: Array, threshold: float) -> Thres
 
 
 class Confusion(NamedTuple):
-    """Instances by truth and report, and shares of them; (...), 0 where nothing is divided by.
+    """Instances by truth and report, and shares of them; (...), 0 if a divisor is zero.
 
     Attributes:
       true_positives: novel and reported.
@@ -218,7 +217,7 @@ class Confusion(NamedTuple):
 
 
 def confusion(novel: Array, probability: Array, threshold: float) -> Confusion:
-    """Compare instances one by one at a fixed threshold, strictly above which counts.
+    """Compare instances at a fixed threshold; reported means strictly above it.
 
     Source: darpa-sail-on/sail-on-client, m_ndp.
     """

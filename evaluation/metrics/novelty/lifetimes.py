@@ -1,8 +1,8 @@
-"""Novelty predictions over lifetimes of one schedule, where worlds change from block to block.
+"""Scores of novelty predictions over lifetimes whose blocks may have different worlds.
 
-L lifetimes of E episodes in B blocks. The schedule says which episodes are novel, (E,); agents say
-so of theirs, (L, E). Trials for the detection kernels are cut out of a lifetime: each is a stretch
-of novel episodes with the episodes in the unchanged world before it.
+L lifetimes of one schedule have E episodes in B blocks. The schedule gives the novel episodes,
+(E,); agents predict them, (L, E). The detection kernels get trials cut from a lifetime. A trial is
+a sequence of novel episodes with the episodes in the unchanged world before it.
 """
 
 from typing import Final, NamedTuple
@@ -21,23 +21,23 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 BINS: Final = 10
-"""Bins of equal width that the calibration error groups probabilities into."""
+"""Number of bins of equal width of the calibration error."""
 
 AT_ONCE: Final = 2**22
-"""Predictions that are scored at a time."""
+"""Maximum of predictions that are scored at a time."""
 
 
 class Predictions(NamedTuple):
-    """What agents said at the end of each episode, and what is true.
+    """Agents' predictions at the end of each episode, and the truth.
 
     Attributes:
       level: (L, E) integer novelty prediction, 0 for none.
       probability: (L, E) that the world has changed, in [0, 1].
-      threshold: (L, E) probability from which the agent calls it a detection.
+      threshold: (L, E) probability from which the agent reports a detection.
       novel: (E,) whether the world of an episode differs from the unchanged one.
-      true_level: (E,) digit of the level; 0 for none, below 0 where the change is no level.
+      true_level: (E,) digit of the level; 0 for none, below 0 if the change is not a level.
       block: (E,) integer number of the block.
-      changed: (B,) whether another world is played in the block than in the one before.
+      changed: (B,) whether the world of a block differs from that of the block before.
     """
 
     level: npt.NDArray[np.int32]
@@ -52,17 +52,17 @@ class Predictions(NamedTuple):
     def reported(self) -> Booleans:
         """(L, E) whether an episode is reported as novel.
 
-        It is where the probability reaches the threshold; an agent that gives no probability
-        reports by a level above 0.
+        An episode is reported if the probability reaches the threshold. An agent that gives no
+        probability reports by a level above 0.
         """
         by_level = (self.threshold >= 1) & (self.probability == 0) & (self.level > 0)
         return np.asarray((self.probability >= self.threshold) | by_level)
 
 
-def says_nothing(predictions: Predictions) -> bool:
-    """Whether no agent ever says anything but the default, which is that nothing is novel."""
+def is_default(predictions: Predictions) -> bool:
+    """Whether all predictions have the default value: nothing is novel."""
     silent = (predictions.level == 0) & (predictions.probability == 0)
-    # A threshold of 0 that is always reached is none.
+    # A threshold of 0 is always reached, so it does not count as a prediction.
     return bool((silent & np.isin(predictions.threshold, (0, 1))).all())
 
 
@@ -77,10 +77,10 @@ def novelty_by_block(predictions: Predictions) -> dict[str, Numbers]:
     novel = predictions.novel[starts]
     places = np.where(reported, np.arange(reported.shape[1]), reported.shape[1])
     first = np.minimum.reduceat(places, starts, axis=1)
-    found = first < starts + lengths
+    is_reported = first < starts + lengths
     alarms = np.add.reduceat(reported, starts, axis=1, dtype=np.int64)
-    right = (predictions.level == predictions.true_level) & (predictions.true_level >= 0)
-    hits = np.add.reduceat(right, starts, axis=1, dtype=np.int64)
+    correct = (predictions.level == predictions.true_level) & (predictions.true_level >= 0)
+    hits = np.add.reduceat(correct, starts, axis=1, dtype=np.int64)
     same = ~predictions.changed
     return {
         "alarm_rate": numbers(divide(alarms.astype(np.float64), lengths.astype(np.float64))),
@@ -88,7 +88,7 @@ def novelty_by_block(predictions: Predictions) -> dict[str, Numbers]:
             (first - starts).astype(np.float64),
             (np.broadcast_to(~novel, first.shape), Reason.NOMINAL_BLOCK),
             (np.broadcast_to(same, first.shape), Reason.NO_CHANGE),
-            (~found, Reason.NOT_REPORTED_IN_BLOCK),
+            (~is_reported, Reason.NOT_REPORTED_IN_BLOCK),
         ),
         "block_level_accuracy": numbers(
             divide(hits.astype(np.float64), lengths.astype(np.float64)),
@@ -102,18 +102,18 @@ def novelty_by_lifetime(predictions: Predictions) -> dict[str, Numbers]:
 
     Returns:
       (L,) `Numbers` by name: true_alarm_rate, false_alarm_rate, auc, brier, calibration_error,
-      lifetime_level_accuracy, and the means over the lifetime's trials of what `detecting` gives.
+      lifetime_level_accuracy, and those of `detecting` as means over the lifetime's trials.
     """
     step = max(1, AT_ONCE // max(len(predictions.novel), 1))
     parts = []
     for start in range(0, len(predictions.level), step):
-        said = {name: getattr(predictions, name) for name in ("level", "probability", "threshold")}
-        some = {name: leaf[start : start + step] for name, leaf in said.items()}
-        parts.append(_of_lifetimes(predictions._replace(**some)))
+        rows = slice(start, start + step)
+        part = {n: getattr(predictions, n)[rows] for n in ("level", "probability", "threshold")}
+        parts.append(_of_lifetimes(predictions._replace(**part)))
     return {
         name: Numbers(
-            np.concatenate([part[name].values for part in parts]),
-            np.concatenate([part[name].reasons for part in parts]),
+            np.concatenate([scores[name].values for scores in parts]),
+            np.concatenate([scores[name].reasons for scores in parts]),
         )
         for name in parts[0]
     }
@@ -125,41 +125,42 @@ def _of_lifetimes(predictions: Predictions) -> dict[str, Numbers]:
     shape = probability.shape
     none = (np.full(shape[0], not novel.any()), Reason.NO_NOVELTY)
     all_novel = (np.full(shape[0], bool(novel.all())), Reason.ALL_NOVEL)
-    known = np.broadcast_to(novel & (predictions.true_level > 0), shape)
-    nameless = (np.full(shape[0], not known.any()), Reason.NO_LEVEL)
+    has_level = np.broadcast_to(novel & (predictions.true_level > 0), shape)
+    no_level = (np.full(shape[0], not has_level.any()), Reason.NO_LEVEL)
 
-    def share(of: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_]) -> Floats:
-        return np.asarray(masked_mean(of.astype(np.float64), np.broadcast_to(inside, shape))[0])
+    def share(flags: npt.NDArray[np.bool_], mask: npt.NDArray[np.bool_]) -> Floats:
+        return np.asarray(masked_mean(flags.astype(np.float64), np.broadcast_to(mask, shape))[0])
 
-    right = predictions.level == predictions.true_level
+    correct = predictions.level == predictions.true_level
     result = {
         "true_alarm_rate": numbers(share(reported, novel), none),
         "false_alarm_rate": numbers(share(reported, ~novel), all_novel),
         "auc": numbers(area_under_roc(probability, novel), none, all_novel),
         "brier": numbers(masked_mean((probability - novel) ** 2, np.ones(shape, bool))[0]),
         "calibration_error": numbers(calibration_error(probability, novel)),
-        "lifetime_level_accuracy": numbers(share(right, known), none, nameless),
+        "lifetime_level_accuracy": numbers(share(correct, has_level), none, no_level),
     }
     return result | _over_trials(predictions, reported)
 
 
 def area_under_roc(probability: Floats, novel: Booleans) -> Floats:
-    """Probability that a novel episode is given a higher one than another; ties count half.
+    """Area under the ROC curve of the probability of novelty, by rank; ties count half.
 
     Args:
       probability: (L, E).
       novel: (E,).
 
     Returns:
-      (L,); of no meaning where all or no episodes are novel.
+      (L,) probability that a novel episode has a higher value than one that is not novel;
+      meaningless if all or no episodes are novel.
 
     Source: J. A. Hanley and B. J. McNeil, Radiology 143 (1982).
     """
     ordered = np.sort(probability[:, ~novel], axis=1)
     pairs = max(int(novel.sum()) * int((~novel).sum()), 1)
     wins = [
-        np.searchsorted(row, own, "left").sum() + np.searchsorted(row, own, "right").sum()
-        for row, own in zip(ordered, probability[:, novel], strict=True)
+        np.searchsorted(row, scores, "left").sum() + np.searchsorted(row, scores, "right").sum()
+        for row, scores in zip(ordered, probability[:, novel], strict=True)
     ]
     return np.asarray(wins, np.float64) / (2 * pairs)
 
@@ -172,7 +173,7 @@ def calibration_error(probability: Floats, novel: Booleans) -> Floats:
       novel: (E,).
 
     Returns:
-      (L,): over `BINS` bins of equal width, the mean distance weighted by their episodes.
+      (L,) mean distance over `BINS` bins of equal width, weighted by their episodes.
 
     Source: M. P. Naeini, G. F. Cooper and M. Hauskrecht, AAAI (2015).
     """
@@ -191,7 +192,7 @@ def _starts(block: npt.NDArray[np.int32]) -> Integers:
 
 
 def trial_spans(novel: Booleans) -> list[tuple[int, int, int]]:
-    """Cut a lifetime into trials: (first episode, first novel one, end) of each novel stretch."""
+    """Cut a lifetime into trials: (first episode, first novel one, end) of each."""
     edges = np.flatnonzero(np.diff(novel.astype(np.int8), prepend=0, append=0))
     begins, ends = edges[::2].tolist(), edges[1::2].tolist()
     firsts = [0, *ends[:-1]]
@@ -199,21 +200,21 @@ def trial_spans(novel: Booleans) -> list[tuple[int, int, int]]:
 
 
 def trials_of(predictions: Predictions, reported: Booleans) -> Trials:
-    """The trials of every lifetime, leaves (L, N, E') and (L, N); nobody performs in them."""
+    """The trials of every lifetime, leaves (L, N, E') and (L, N), without performance."""
     spans = trial_spans(predictions.novel)
     lifetimes, longest = len(reported), max(end - first for first, _, end in spans)
     shape = lifetimes, len(spans), longest
     probability, threshold = np.zeros(shape), np.ones(shape)
     for place, (first, _, end) in enumerate(spans):
-        own = predictions.probability[:, first:end].astype(np.float64)
-        by_level = reported[:, first:end] & (own < predictions.threshold[:, first:end])
-        probability[:, place, : end - first] = np.where(by_level, 1.0, own)
+        part = predictions.probability[:, first:end].astype(np.float64)
+        by_level = reported[:, first:end] & (part < predictions.threshold[:, first:end])
+        probability[:, place, : end - first] = np.where(by_level, 1.0, part)
         threshold[:, place, : end - first] = predictions.threshold[:, first:end]
     button = np.array([start - first for first, start, _ in spans])
     count = np.array([end - first for first, _, end in spans])
-    nobody = np.full(shape, np.nan)
+    missing = np.full(shape, np.nan)
     wide = (np.broadcast_to(array, shape[:2]) for array in (button, count))
-    return Trials(nobody, nobody, probability, threshold, *wide)
+    return Trials(missing, missing, probability, threshold, *wide)
 
 
 def _over_trials(predictions: Predictions, reported: Booleans) -> dict[str, Numbers]:
@@ -222,11 +223,10 @@ def _over_trials(predictions: Predictions, reported: Booleans) -> dict[str, Numb
     if not novel.any():
         return {}
     trials = trials_of(predictions, reported)
-    told = np.zeros(trials.button.shape, bool)
-    found = detecting(trials, detection(trials), told)
+    visible = np.zeros(trials.button.shape, bool)
     result = {}
-    for name, of in found.items():
-        mean, count = masked_mean(np.nan_to_num(of.values), of.reasons == 0)
-        codes = np.where(count == 0, of.reasons[:, 0], 0)
+    for name, numbers_of in detecting(trials, detection(trials), visible).items():
+        mean, count = masked_mean(np.nan_to_num(numbers_of.values), numbers_of.reasons == 0)
+        codes = np.where(count == 0, numbers_of.reasons[:, 0], 0)
         result[name] = Numbers(np.where(count == 0, np.nan, mean), codes.astype(np.int32))
     return result

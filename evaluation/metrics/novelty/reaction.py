@@ -1,4 +1,4 @@
-"""How well an agent copes with the novelty, beside a baseline on the same episodes."""
+"""Performance of an agent under novelty, compared with a baseline on the same episodes."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ from evaluation.metrics.numerics import Array, Numbers, divide, masked_mean, nam
 from evaluation.metrics.reasons import Reason
 
 WINDOW_SHARE = 0.1
-"""Part of a trial that its first and its last novel episodes are, unless a number is given."""
+"""Default length of the windows of first and last novel episodes, as a share of a trial."""
 
 ROBUST = 2.0  # standard deviations
-LEAST_SPREAD = 1e-5  # that a deviation is measured by
+LEAST_SPREAD = 1e-5  # lower bound of a divisor
 
 
 class Reaction(NamedTuple):
@@ -21,22 +21,22 @@ class Reaction(NamedTuple):
     Attributes:
       asymptotic_nrp: mean of the agent's last m episodes over the baseline's before novelty (M3 if
         the agent is not told of the novelty, M4 if it is).
-      initial_nrp: the same of the first m novel episodes (M3.1, M4.1).
-      overall_nrp: the same of all episodes of the novel part.
+      initial_nrp: as asymptotic_nrp, for the first m novel episodes (M3.1, M4.1).
+      overall_nrp: as asymptotic_nrp, for all episodes of the novel part.
       opti: the agent's share of both sums over the novel part; 0.5 is parity.
-      ipti: the same over its first m episodes.
-      apti: the same over the last m episodes.
-      apti_ratio: the agent's sum over the baseline's, over the last m episodes.
+      ipti: as opti, for the first m novel episodes.
+      apti: as opti, for the last m episodes.
+      apti_ratio: the agent's sum over the baseline's, for the last m episodes.
       deviation: distance of the agent's means before and after, in standard deviations of before.
-      deviation_baseline: the same of the baseline.
-      robust: 1 if the agent's own deviation is below 2 (NRM), else 0.
-      robust_baseline: the same of the baseline.
+      deviation_baseline: deviation of the baseline.
+      robust: 1 if the agent's deviation is below 2 (NRM), else 0.
+      robust_baseline: 1 if the baseline's deviation is below 2, else 0.
       performance_pre: mean performance before novelty.
       performance_post: mean performance of the novel part.
       baseline_pre: the baseline's mean before novelty.
       baseline_post: the baseline's mean of the novel part.
-      gain: mean of the last m episodes less that of the first m novel ones.
-      retained: mean of the last m episodes over the agent's own before novelty.
+      gain: mean of the last m episodes minus that of the first m novel ones.
+      retained: mean of the last m episodes over the agent's mean before novelty.
     """
 
     asymptotic_nrp: Numbers
@@ -59,18 +59,18 @@ class Reaction(NamedTuple):
 
 
 def window_of(count: int, share: float = WINDOW_SHARE) -> int:
-    """Number of episodes m of the windows of a trial, rounded down."""
+    """Length m of the windows of a trial, episodes, rounded down."""
     return int(share * count)
 
 
 def reaction(trials: Trials, window: int, wsu: bool = False) -> Reaction:
-    """Compare performance before and after novelty comes, with itself and with the baseline.
+    """Compare performance before and after novelty, and with the baseline.
 
     Args:
       trials: batched trials.
       window: episodes m at either end of the novel part.
-      wsu: whether to divide by 1e-5 and to give 0 for nothing over nothing, as the generator's own
-        analysis does; otherwise such a number is missing.
+      wsu: whether, as in the generator's analysis, ratios divide by 1e-5 instead of 0 and shares of
+        0 are 0; otherwise such a number is missing.
 
     Returns:
       `Reaction` of (...).
@@ -112,7 +112,7 @@ def _reaction(trials: Trials, window: int, wsu: bool) -> Reaction:
 
 
 class _Parts:
-    """The parts of trials that means are taken over, (..., E) bool each."""
+    """Masks of the parts of trials over which means are taken, (..., E) each."""
 
     def __init__(self, trials: Trials, window: int) -> None:
         self.trials = trials
@@ -120,33 +120,32 @@ class _Parts:
         number = episodes(trials)
         self.first = self.post & (number < trials.button[..., None] + window)
         end = trials.count[..., None]
-        there = (trials.button < trials.count)[..., None]
-        self.last = (number >= end - window) & (number < end) & there
+        has_novelty = (trials.button < trials.count)[..., None]
+        self.last = (number >= end - window) & (number < end) & has_novelty
 
     def mean(self, values: Array, part: Array) -> Numbers:
-        """Mean over a part, with the reason why there is none."""
+        """Mean over a part, with the reason if it is missing."""
         xp = namespace(values)
-        known = xp.isfinite(values)
-        mean, _ = masked_mean(xp.where(known, values, 0), part)
+        finite = xp.isfinite(values)
+        mean, _ = masked_mean(xp.where(finite, values, 0), part)
         empty = ~part.any(axis=-1)
-        unplayed = (part & ~known).any(axis=-1)
+        unplayed = (part & ~finite).any(axis=-1)
         missing = Reason.NOT_PLAYED if values is self.trials.performance else Reason.NO_BASELINE
         why = Reason.NOTHING_BEFORE if part is self.pre else Reason.WINDOW_EMPTY
-        silent = (self.trials.button >= self.trials.count) & (part is not self.pre)
-        return numbers(mean, (silent, Reason.NO_NOVELTY), (empty, why), (unplayed, missing))
+        no_novelty = (self.trials.button >= self.trials.count) & (part is not self.pre)
+        return numbers(mean, (no_novelty, Reason.NO_NOVELTY), (empty, why), (unplayed, missing))
 
 
 def _both(one: Numbers, other: Numbers, values: Array) -> Numbers:
-    """A number from two, missing for the reason of whichever is missing first."""
+    """A number computed from two; its reason is that of the first missing one."""
     xp = namespace(values)
     reasons = xp.where(one.reasons != 0, one.reasons, other.reasons)
-    own = numbers(values)
-    reasons = xp.where(reasons != 0, reasons, own.reasons)
+    reasons = xp.where(reasons != 0, reasons, numbers(values).reasons)
     return Numbers(xp.where(reasons == 0, values, np.nan), reasons)
 
 
 def _with(values: Numbers, condition: Array, reason: Reason) -> Numbers:
-    """A number that is also missing, for a reason, where a condition holds."""
+    """A number that is also missing, with a reason, if a condition holds."""
     xp = namespace(values.values)
     codes = xp.where((values.reasons == 0) & condition, int(reason), values.reasons)
     return Numbers(xp.where(codes == 0, values.values, np.nan), codes)
@@ -161,7 +160,7 @@ def _ratio(one: Numbers, other: Numbers, wsu: bool) -> Numbers:
 
 
 def _share(one: Numbers, other: Numbers, wsu: bool) -> Numbers:
-    """Of means over the same episodes, which is that of their sums."""
+    """Share of one mean in the sum of two over the same episodes."""
     xp = namespace(one.values)
     total = one.values + other.values
     zero = total == 0
@@ -170,7 +169,7 @@ def _share(one: Numbers, other: Numbers, wsu: bool) -> Numbers:
 
 
 def _deviation(trials: Trials, values: Array, pre: Numbers, post: Numbers) -> Numbers:
-    """Distance of two means in population standard deviations of what came before."""
+    """Distance of two means in population standard deviations before novelty."""
     xp = namespace(values)
     part = before(trials)
     offsets = xp.where(part & xp.isfinite(values), values - pre.values[..., None], 0)

@@ -1,4 +1,4 @@
-"""What the metrics of novelty are computed from: trials as padded arrays."""
+"""Trials as padded arrays, the input of the metrics of novelty."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from evaluation.metrics.registry import Lifetime, Row, over_all, over_lifetimes
 class Trials(NamedTuple):
     """Trials of an agent, with those of the baseline on the same episodes.
 
-    A trial is a row of episodes that ends in a novel world or, at level 0, does not. Arrays are
-    padded behind each trial's end; what stands there is of no account.
+    A trial is a sequence of episodes that, unless at level 0, ends in a novel world. Arrays are
+    padded behind each trial's end; padding is ignored.
 
     Attributes:
-      performance: (..., E) the agent's, in [0, 1]; NaN for an episode that was not played.
-      baseline: (..., E) the baseline's on the same episodes; NaN where there is none.
+      performance: (..., E) of the agent, in [0, 1]; NaN for an episode that was not played.
+      baseline: (..., E) performance of the baseline on the same episodes; NaN for none.
       probability: (..., E) of novelty, as reported at the end of each episode; NaN for no report.
-      threshold: (..., E) probability from which the agent calls it a detection.
+      threshold: (..., E) probability from which the agent reports a detection.
       button: (...) integer number of the first novel episode, from 0; the trial's length if none
         is novel.
       count: (...) integer number of episodes of the trial, at most E.
@@ -46,30 +46,30 @@ def before(trials: Trials) -> Array:
 def after(trials: Trials) -> Array:
     """Whether an episode is the first novel one or comes later, (..., E).
 
-    Those that are mixed in unchanged are among them.
+    Unchanged episodes that are mixed into the novel part are included.
     """
     number = episodes(trials)
     return (number >= trials.button[..., None]) & (number < trials.count[..., None])
 
 
 def flagged(trials: Trials) -> Array:
-    """Whether the agent called an episode novel, (..., E); never where it reported nothing."""
+    """Whether the agent reported an episode as novel, (..., E); false without a report."""
     inside = episodes(trials) < trials.count[..., None]
     return (trials.probability >= trials.threshold) & inside
 
 
-def own_of_trials(rows: Sequence[Row], trials: Trials) -> Mapping[str, Numbers]:
-    """Metrics of users for each of T trials; of blocks and tasks the mean over them.
+def custom_of_trials(rows: Sequence[Row], trials: Trials) -> Mapping[str, Numbers]:
+    """Custom metrics of each of T trials; metrics of blocks and tasks are averaged.
 
     Raises:
-      MetricError: one of them cannot be computed.
+      MetricError: a metric cannot be computed.
     """
-    found = over_lifetimes(rows, _lifetimes(trials)) if rows else {}
-    return {name: of if of.values.ndim == 1 else over_all(of) for name, of in found.items()}
+    numbers = over_lifetimes(rows, _lifetimes(trials)) if rows else {}
+    return {name: n if n.values.ndim == 1 else over_all(n) for name, n in numbers.items()}
 
 
 def _lifetimes(trials: Trials) -> Iterator[Lifetime]:
-    """Each trial as a lifetime of two blocks, before the first novel episode and from it on."""
+    """Each trial as a lifetime of two blocks: before novelty, and from the first novel episode."""
     for performance, base, probability, threshold, button, count in zip(*trials, strict=True):
         counts = np.array([button, count - button], np.int64)
         inside = np.arange(max(counts.max(), 1)) < counts[:, None]

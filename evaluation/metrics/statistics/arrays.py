@@ -1,4 +1,4 @@
-"""What all statistics share: columns of lifetimes, exact whole numbers, checks of arguments."""
+"""Shared parts of all statistics: columns of lifetimes, exact integers, checks of arguments."""
 
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
@@ -13,7 +13,7 @@ DEFAULT_RESAMPLES: Final = 2_000
 MAX_RESAMPLES: Final = 1_000_000
 
 EXACT_BITS: Final = 52
-"""Whole numbers of so many bits, and sums of them, are exact in float64."""
+"""Bits up to which integers, and sums of them, are exact in float64."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -37,31 +37,31 @@ def as_table(values: npt.ArrayLike) -> tuple[Floats, tuple[int, ...]]:
 
 
 def centred(table: Floats, valid: Booleans) -> tuple[Floats, Floats]:
-    """The middle of each column's range, and the values measured from there (0 if missing)."""
+    """The middle of each column's range, and the deviations from it (0 if missing)."""
     least = np.where(valid, table, np.inf).min(axis=1)
     most = np.where(valid, table, -np.inf).max(axis=1)
-    anything = valid.any(axis=1)
+    has_value = valid.any(axis=1)
     centre = (
-        np.where(anything, np.where(anything, least, 0) / 2, 0) + np.where(anything, most, 0) / 2
+        np.where(has_value, np.where(has_value, least, 0) / 2, 0) + np.where(has_value, most, 0) / 2
     )
     return centre, np.where(valid, table - centre[:, None], 0.0)
 
 
 def whole_numbers(deviations: Floats, bits: int) -> tuple[Floats, npt.NDArray[np.int32]]:
-    """Columns scaled by powers of two to whole numbers of at most so many bits, and the powers."""
+    """Columns scaled by powers of two to integers of at most ``bits`` bits, and the exponents."""
     _, magnitude = np.frexp(np.abs(deviations).max(axis=1))
     exponents = (bits - magnitude).astype(np.int32)
     return np.rint(np.ldexp(deviations, exponents[:, None])), exponents
 
 
 def entropy(seed: Seed) -> int | list[int]:
-    """Seed words for NumPy from an integer or from a typed JAX key.
+    """Seed words for NumPy from an integer or a typed JAX key.
 
     Raises:
-      ValueError: neither of the two, or a negative integer.
+      ValueError: any other type, or a negative integer.
     """
     if not isinstance(seed, int | np.integer) and hasattr(seed, "dtype"):
-        import jax  # here, so that statistics of logs do not wait for it
+        import jax  # here, so that statistics of logs do not import it
         import jax.numpy as jnp
 
         if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
@@ -76,13 +76,13 @@ def entropy(seed: Seed) -> int | list[int]:
 
 
 def check_level(level: float) -> None:
-    """Refuse a coverage that is not between 0 and 1."""
+    """Check that a coverage is between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, for example 0.95, not {level!r}")
 
 
 def check_resamples(resamples: int) -> None:
-    """Refuse a number of resamples that is not 1 to `MAX_RESAMPLES`."""
+    """Check that a number of resamples is between 1 and `MAX_RESAMPLES`."""
     if isinstance(resamples, bool) or not isinstance(resamples, int):
         raise ValueError(f"resamples must be an integer, not {resamples!r}")
     if not 1 <= resamples <= MAX_RESAMPLES:

@@ -24,45 +24,45 @@ from evaluation.metrics.statistics.arrays import (
 from evaluation.metrics.statistics.location import STATISTICS, describe, estimators
 
 WEIGHTS_AT_ONCE: Final = 2**22
-"""Elements of the resample-weight matrix held at a time (32 MiB in float64)."""
+"""Maximum of elements of a chunk of resample weights (32 MiB in float64)."""
 
-KEPT: Final = 4
-"""Matrices of resample weights, of a quarter of that size each, that are kept for other tables."""
+CACHE_SIZE: Final = 4
+"""Number of cached matrices of resample weights, each of at most a quarter of that size."""
 
 RESAMPLED_AT_ONCE: Final = 2**24
-"""Resampled statistics held at a time (128 MiB in float64)."""
+"""Maximum of resampled statistics in memory (128 MiB in float64)."""
 
 Method: TypeAlias = Literal["percentile", "bca", "studentised", "calibrated"]
-"""How an interval follows from the resamples.
+"""Method of an interval.
 
-Their percentiles; percentiles corrected for bias and skew; or, of a mean, percentiles of the
-resampled t statistic, in which a spread counts as at least `LEAST_SPREAD` of the sample's.
-"calibrated" takes for each column what holds the true value often enough in simulation
-(docs/coverage.md): of a mean Student's interval, from `FEW` values of more than `COARSE` different
-ones on widened to the studentised one, which follows skew; of other statistics percentiles.
+"percentile" takes percentiles of the resamples; "bca" corrects them for bias and skew. For a mean,
+"studentised" takes percentiles of the resampled t statistic, with a spread of at least
+`LEAST_SPREAD` of the sample's. "calibrated" has enough coverage in simulation (docs/coverage.md):
+for a mean Student's interval, widened to the studentised one, which follows skew, if there are at
+least `FEW` values and more than `COARSE` different ones; for other statistics percentiles.
 """
 
 INTERVALS: Final = (
     "95 % over lifetimes: of means by Student's t and bootstrap-t, of shares by Wilson, else by "
     "percentile bootstrap"
 )
-"""What "calibrated" intervals are, in result files."""
+"""Description of "calibrated" intervals in result files."""
 
 FEW: Final = 8
-"""Values below which resamples say too little of a spread."""
+"""Number of values below which resamples do not estimate a spread well."""
 
 COARSE: Final = 4
-"""Different values up to which a resample may well have none of some."""
+"""Number of different values up to which a resample is likely to lack some of them."""
 
 LEAST_SPREAD: Final = 0.25
-"""Standard deviation of a resample, as a share of the sample's, below which t values use this one.
+"""Lower bound of a resample's standard deviation in t values, as a share of the sample's.
 
-Where most values lie close together, some resamples draw only these. Their t values, and with them
-the ends of the interval, would have no bound. A larger share costs coverage of skewed outcomes.
+If most values lie close together, some resamples draw only these. Without the bound their t values,
+and the ends of the interval, would be unbounded. A larger share costs coverage of skewed outcomes.
 """
 
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
-"""Least and largest value that is possible, each broadcastable to one lifetime's values."""
+"""Smallest and largest possible value, each broadcastable to one lifetime's values."""
 
 UNBOUNDED: Final[Bounds] = (-np.inf, np.inf)
 
@@ -72,9 +72,9 @@ class Interval:
     """Bootstrap interval; each field has the shape of one lifetime's values.
 
     Attributes:
-      low: lower end; NaN where there is none.
-      high: upper end; NaN where there is none.
-      reasons: `Reason.TOO_FEW_LIFETIMES` where there is none, else `Reason.NONE`.
+      low: lower end; NaN if missing.
+      high: upper end; NaN if missing.
+      reasons: `Reason.TOO_FEW_LIFETIMES` if the interval is missing, else `Reason.NONE`.
     """
 
     low: Floats
@@ -91,16 +91,16 @@ def bootstrap_interval(
     method: Method = "percentile",
     bounds: Bounds = UNBOUNDED,
 ) -> Interval:
-    """Bootstrap interval of one statistic over lifetimes: `bootstrap_intervals` of one.
+    """Bootstrap interval of one statistic over lifetimes; see `bootstrap_intervals`.
 
     Args:
-      values: (L, ...) one row a lifetime; NaN means no value.
+      values: (L, ...) one row per lifetime; NaN means no value.
       seed: non-negative integer or typed JAX key. Equal seeds give equal bits.
-      level: coverage aimed at, between 0 and 1.
+      level: nominal coverage, between 0 and 1.
       resamples: number of resamples, 1 to `MAX_RESAMPLES`.
       statistic: one of `STATISTICS`.
       method: see `Method`.
-      bounds: between which all values lie by their definition.
+      bounds: of all values by their definition.
 
     Returns:
       `Interval` of shape (...).
@@ -123,24 +123,24 @@ def bootstrap_intervals(
 ) -> dict[str, Interval]:
     """Bootstrap intervals of several statistics over lifetimes, from the same resamples.
 
-    Each resample draws L lifetimes with replacement and takes the statistic of those that have a
-    value; the interval runs between the outer percentiles (linear interpolation) of these.
-    A resample that draws too few lifetimes with a value is set aside.
+    Each resample draws L lifetimes with replacement and computes the statistic of those that have a
+    value. The interval lies between the outer percentiles (linear interpolation) of the resamples.
+    A resample with too few values is ignored.
 
     Args:
-      values: (L, ...) one row a lifetime; NaN means no value.
+      values: (L, ...) one row per lifetime; NaN means no value.
       statistics: some of `STATISTICS`.
       seed: non-negative integer or typed JAX key. Equal seeds give equal bits.
-      level: coverage aimed at, between 0 and 1.
+      level: nominal coverage, between 0 and 1.
       resamples: number of resamples, 1 to `MAX_RESAMPLES`.
-      method: see `Method`. The correction of a median's skew in "bca" comes from leaving out one
-        lifetime at a time, which says little about a median; prefer percentiles there.
-      bounds: between which all values lie by their definition; so does every interval, but that of
-        a standard deviation.
+      method: see `Method`. For a median prefer "percentile": "bca" estimates skew by leaving out
+        one lifetime at a time, which works poorly for a median.
+      bounds: of all values by their definition; intervals are clipped to them, except those of a
+        standard deviation.
 
     Returns:
-      `Interval` of shape (...) by statistic. Two lifetimes with a value are needed. Equal values
-      give an interval of exactly zero width.
+      `Interval` of shape (...) by statistic. It needs two lifetimes with a value. Equal values give
+      an interval of exactly zero width.
 
     Raises:
       ValueError: no lifetimes, an infinite value, an unknown statistic or method, or a bad seed,
@@ -159,10 +159,10 @@ def bootstrap_intervals(
     step = max(1, RESAMPLED_AT_ONCE // deep)
     for start in range(0, len(columns), step):
         tile = columns[start : start + step]
-        drawn = _resampled(table[tile], statistics, seed, resamples, method)
-        if (t_values := drawn.pop(_T, None)) is not None:
+        by_name = _resampled(table[tile], statistics, seed, resamples, method)
+        if (t_values := by_name.pop(_T, None)) is not None:
             ends["mean"][:, tile] = _of_means(table[tile], t_values, level, method)
-        for name, resampled in drawn.items():
+        for name, resampled in by_name.items():
             shares: list[Floats] | list[float] = [(1 - level) / 2, (1 + level) / 2]
             if method == "bca":
                 shares = _corrected(table[tile], name, resampled, level)
@@ -187,31 +187,34 @@ def _interval(low: Floats, high: Floats, shape: tuple[int, ...]) -> Interval:
 
 
 def resample_weights(lifetimes: int, resamples: int, seed: Seed = 0) -> Iterator[Floats]:
-    """How often each resample draws each lifetime, a bounded chunk of resamples at a time.
+    """How often each resample draws each lifetime, in chunks of bounded size.
 
-    The chunks depend on ``lifetimes`` only through their height; joined, they are the same matrix
-    for any chunk height.
+    Joined, the chunks are the same matrix for any chunk height.
 
     Args:
       lifetimes: L, 1 or more.
-      resamples: rows of the matrix in all.
+      resamples: total rows of the matrix.
       seed: non-negative integer or typed JAX key.
 
     Yields:
-      (rows, L) whole numbers as float64; every row sums to L.
+      (rows, L) integers as float64; every row sums to L.
 
     Raises:
       ValueError: a bad seed.
     """
-    if resamples * lifetimes > WEIGHTS_AT_ONCE // KEPT:
+    if resamples * lifetimes > WEIGHTS_AT_ONCE // CACHE_SIZE:
         return weights_of(np.random.SeedSequence(entropy(seed)), lifetimes, resamples)
     words = entropy(seed)
-    return iter(_kept(tuple(words) if isinstance(words, list) else words, lifetimes, resamples))
+    return iter(
+        _cached_weights(tuple(words) if isinstance(words, list) else words, lifetimes, resamples)
+    )
 
 
-@lru_cache(maxsize=KEPT)
-def _kept(words: int | tuple[int, ...], lifetimes: int, resamples: int) -> tuple[Floats, ...]:
-    """Weights that the next table of as many lifetimes is likely to need as well; read only."""
+@lru_cache(maxsize=CACHE_SIZE)
+def _cached_weights(
+    words: int | tuple[int, ...], lifetimes: int, resamples: int
+) -> tuple[Floats, ...]:
+    """Weights, read-only and cached for other tables of as many lifetimes."""
     source = np.random.SeedSequence(words if isinstance(words, int) else list(words))
     chunks = tuple(weights_of(source, lifetimes, resamples))
     for weights in chunks:
@@ -222,24 +225,23 @@ def _kept(words: int | tuple[int, ...], lifetimes: int, resamples: int) -> tuple
 def weights_of(
     source: np.random.SeedSequence, lifetimes: int, resamples: int, widest: int = 1
 ) -> Iterator[Floats]:
-    """`resample_weights` from a seed sequence, for what needs several independent streams.
+    """`resample_weights` from a seed sequence, for several independent streams.
 
-    Streams of different numbers of lifetimes come in chunks of one height if ``widest`` is the
-    largest of these numbers.
+    Chunks of several streams have one height if ``widest`` is the largest number of lifetimes.
     """
     stream = np.random.PCG64(source)
     height = max(1, WEIGHTS_AT_ONCE // max(lifetimes, widest))
     for start in range(0, resamples, height):
         rows = min(height, resamples - start)
         raw = stream.random_raw(rows * lifetimes)
-        drawn = ((raw >> np.uint64(11)) * (lifetimes * 2.0**-53)).astype(np.int64)
-        drawn += np.repeat(np.arange(rows) * lifetimes, lifetimes)
-        counts = np.bincount(drawn, minlength=rows * lifetimes)
+        draws = ((raw >> np.uint64(11)) * (lifetimes * 2.0**-53)).astype(np.int64)
+        draws += np.repeat(np.arange(rows) * lifetimes, lifetimes)
+        counts = np.bincount(draws, minlength=rows * lifetimes)
         yield counts.reshape(rows, lifetimes).astype(np.float64)
 
 
 def percentile(resampled: Floats, share: float | Floats) -> Floats:
-    """(C,) linear-interpolation percentiles of ascending rows (C, R) with NaN at their ends."""
+    """(C,) linearly interpolated percentiles of ascending rows (C, R) with NaN at their ends."""
     usable = np.maximum(np.isfinite(resampled).sum(axis=1), 1)
     position = share * (usable - 1)
     below = np.floor(position).astype(np.int64)
@@ -256,9 +258,9 @@ _T: Final = "t"
 def _resampled(
     table: Floats, statistics: Collection[str], seed: Seed, resamples: int, method: Method
 ) -> dict[str, Floats]:
-    """(C, R) of each statistic in ascending order; NaN, where a resample has none, at the ends.
+    """(C, R) resamples of each statistic in ascending order; missing ones are NaN at the ends.
 
-    Where means are studentised, their t statistics stand in place of them.
+    If means are studentised, their t statistics replace them.
     """
     weights = resample_weights(table.shape[1], resamples, seed)
     by_t = "mean" in statistics and method in ("studentised", "calibrated")
@@ -267,12 +269,12 @@ def _resampled(
         centre, error, _ = _standard_error(table)
         spread = results["std"] / np.sqrt(np.isfinite(table).sum(axis=1))
         means = results.pop("mean")
-        # NaN, with the resample set aside, where it draws fewer than two lifetimes with a value.
+        # A resample with fewer than two values gives NaN and is ignored.
         spread = np.maximum(spread, np.where(error > 0, LEAST_SPREAD * error, 1))
         results[_T] = (means - centre) / spread
         if "std" not in statistics:
             del results["std"]
-    return {name: np.sort(found.T, axis=1) for name, found in results.items()}
+    return {name: np.sort(values.T, axis=1) for name, values in results.items()}
 
 
 def _standard_error(table: Floats) -> tuple[Floats, Floats, Integers]:
@@ -283,14 +285,14 @@ def _standard_error(table: Floats) -> tuple[Floats, Floats, Integers]:
 
 
 def _of_means(table: Floats, t_values: Floats, level: float, method: Method) -> Floats:
-    """(2, C) ends of the intervals of means, from (C, R) resampled t statistics."""
+    """(2, C) ends of intervals of means, from (C, R) resampled t statistics."""
     centre, error, count = _standard_error(table)
     shares = (1 + level) / 2, (1 - level) / 2
     ends = np.stack([centre - percentile(t_values, share) * error for share in shares])
     ends = np.where(error > 0, ends, centre)
     if method == "studentised":
         return ends
-    from scipy.special import stdtrit  # jax needs scipy; here, so that logs need not wait for it
+    from scipy.special import stdtrit  # jax requires scipy; here, so that logs do not import it
 
     half = stdtrit(count - 1, shares[0]) * error
     ordered = np.sort(table, axis=1)
@@ -301,12 +303,12 @@ def _of_means(table: Floats, t_values: Floats, level: float, method: Method) -> 
 
 
 def wilson(hits: npt.ArrayLike, number: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:
-    """Interval of a share.
+    """Wilson interval of a share.
 
     Args:
-      hits: (...) how many are yes.
-      number: (...) how many there are, 1 or more.
-      level: coverage aimed at.
+      hits: (...) number of successes.
+      number: (...) number of trials, 1 or more.
+      level: nominal coverage.
 
     Returns:
       (...) lower and upper ends.
@@ -324,27 +326,27 @@ def wilson(hits: npt.ArrayLike, number: npt.ArrayLike, level: float) -> tuple[Fl
 def _each(
     table: Floats, statistics: Collection[str], chunks: Iterator[Floats], rows: int
 ) -> dict[str, Floats]:
-    """(rows, C) of each statistic for weights that come in chunks."""
-    found = {name: np.empty((rows, len(table))) for name in statistics}
-    wanted = list(estimators(table, statistics))
+    """(rows, C) of each statistic, from chunks of weights."""
+    results = {name: np.empty((rows, len(table))) for name in statistics}
+    functions = list(estimators(table, statistics))
     start = 0
     for weights in chunks:
-        for estimator in wanted:
+        for estimator in functions:
             for name, values in estimator(weights).items():
-                found[name][start : start + len(weights)] = values
+                results[name][start : start + len(weights)] = values
         start += len(weights)
-    return found
+    return results
 
 
 def _corrected(table: Floats, statistic: str, resampled: Floats, level: float) -> list[Floats]:
-    """(C,) shares of the resamples at the ends of a bias-corrected and accelerated interval."""
+    """(C,) percentiles at the ends of a bias-corrected and accelerated interval, as shares."""
     lifetimes = table.shape[1]
     ordered = np.sort(table, axis=1)
-    whole = _each(ordered, (statistic,), iter([np.ones((1, lifetimes))]), 1)[statistic].T
-    left_out = _each(ordered, (statistic,), _leaving_one_out(lifetimes), lifetimes)[statistic].T
-    left_out[np.isnan(ordered)] = np.nan
-    bias = _normal_quantile(_share_below(resampled, whole))
-    skew = _acceleration(left_out)
+    estimate = _each(ordered, (statistic,), iter([np.ones((1, lifetimes))]), 1)[statistic].T
+    jackknife = _each(ordered, (statistic,), _leaving_one_out(lifetimes), lifetimes)[statistic].T
+    jackknife[np.isnan(ordered)] = np.nan
+    bias = _normal_quantile(_share_below(resampled, estimate))
+    skew = _acceleration(jackknife)
     normal = NormalDist()
     return [
         _normal_share(bias + (bias + z) / np.maximum(1 - skew * (bias + z), 1e-9))
@@ -353,7 +355,7 @@ def _corrected(table: Floats, statistic: str, resampled: Floats, level: float) -
 
 
 def _leaving_one_out(lifetimes: int) -> Iterator[Floats]:
-    """Weights that draw all lifetimes but one, (rows, L) at a time."""
+    """Weights that draw all lifetimes but one, in chunks (rows, L)."""
     height = max(1, WEIGHTS_AT_ONCE // lifetimes)
     for start in range(0, lifetimes, height):
         rows = min(height, lifetimes - start)
@@ -362,19 +364,19 @@ def _leaving_one_out(lifetimes: int) -> Iterator[Floats]:
         yield weights
 
 
-def _share_below(resampled: Floats, whole: Floats) -> Floats:
-    """(C,) share of resamples below the estimate, ties by half; never quite 0 or 1."""
+def _share_below(resampled: Floats, estimate: Floats) -> Floats:
+    """(C,) share of resamples below the estimate; ties count half, and 0 and 1 are avoided."""
     usable = np.maximum(np.isfinite(resampled).sum(axis=1), 1)
-    below = (resampled < whole).sum(axis=1) + (resampled == whole).sum(axis=1) / 2
+    below = (resampled < estimate).sum(axis=1) + (resampled == estimate).sum(axis=1) / 2
     return np.clip(below, 0.5, usable - 0.5) / usable
 
 
-def _acceleration(left_out: Floats) -> Floats:
-    """(C,) skew of an estimate, from leaving out one lifetime at a time; 0 where it never moves."""
+def _acceleration(jackknife: Floats) -> Floats:
+    """(C,) jackknife estimate of the acceleration; 0 if the estimate does not vary."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        centre = np.nansum(left_out, axis=1, keepdims=True)
-        centre = centre / np.isfinite(left_out).sum(axis=1, keepdims=True)
-        moves = centre - left_out
+        centre = np.nansum(jackknife, axis=1, keepdims=True)
+        centre = centre / np.isfinite(jackknife).sum(axis=1, keepdims=True)
+        moves = centre - jackknife
         scale = np.nanmax(np.where(np.isfinite(moves), np.abs(moves), 0.0), axis=1, keepdims=True)
         moves = np.nan_to_num(moves / scale)
         skew = (moves**3).sum(axis=1) / (6 * (moves**2).sum(axis=1) ** 1.5)

@@ -1,4 +1,4 @@
-"""Which of two agents does better: the probability of improvement, with interval and test."""
+"""Probability that one agent does better than another, with interval and test."""
 
 import math
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ from evaluation.metrics.statistics.location import describe
 
 @dataclass(frozen=True)
 class Improvement:
-    """How often one agent is above another; fields have the shape of one lifetime's values.
+    """Probability of improvement; fields have the shape of one lifetime's values.
 
     Attributes:
-      probability: P(first > second) + P(first = second) / 2; NaN where an agent has no value.
-      low: lower end of its bootstrap interval; NaN where there is none.
+      probability: P(first > second) + P(first = second) / 2; NaN if an agent has no value.
+      low: lower end of its bootstrap interval; NaN if missing.
       high: upper end.
       p_value: two-sided, of the hypothesis that neither agent tends to be above the other; NaN
-        where there is no interval.
-      reasons: `Reason.TOO_FEW_LIFETIMES` where there is no interval, else `Reason.NONE`.
+        without an interval.
+      reasons: `Reason.TOO_FEW_LIFETIMES` without an interval, else `Reason.NONE`.
     """
 
     probability: Floats
@@ -56,21 +56,21 @@ def probability_of_improvement(
     resamples: int = DEFAULT_RESAMPLES,
     paired: bool = False,
 ) -> Improvement:
-    """How likely a lifetime of the first agent is above one of the second; ties count half.
+    """Probability that a lifetime of the first agent is above one of the second; ties count half.
 
-    Unpaired, every lifetime of the one is compared with every lifetime of the other, each agent's
-    lifetimes are resampled on their own, and the test is that of Mann and Whitney (normal
+    Unpaired, every lifetime of the first agent is compared with every lifetime of the second, each
+    agent's lifetimes are resampled separately, and the test is that of Mann and Whitney (normal
     approximation with corrections for ties and for continuity). Paired, each lifetime is compared
-    with the other agent's lifetime of the same position, pairs are resampled, and the test is the
-    exact sign test. A lifetime without a value, or a pair that lacks one, is left out.
+    with the other agent's lifetime at the same position, pairs are resampled, and the test is the
+    exact sign test. Lifetimes without a value, and pairs with a missing value, are left out.
 
     Args:
-      first: (L, ...) one row a lifetime of the first agent; NaN means no value.
-      second: (M, ...) the same of the second agent; M must be L where they are paired.
+      first: (L, ...) one row per lifetime of the first agent; NaN means no value.
+      second: (M, ...) one row per lifetime of the second agent; pairs need M equal to L.
       seed: of the bootstrap; non-negative integer or typed JAX key.
       level: coverage of the interval.
       resamples: number of resamples, 1 to `MAX_RESAMPLES`.
-      paired: whether lifetimes of the same position belong together.
+      paired: whether lifetimes at the same position make a pair.
 
     Returns:
       `Improvement` of shape (...). An interval needs two lifetimes with a value of each agent.
@@ -98,25 +98,25 @@ def probability_of_improvement(
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
-    """P-values corrected for how many of them there are, by Holm's step-down method.
+    """Correct p-values for their number, by Holm's step-down method.
 
     Args:
       p_values: of any shape; NaN counts as no test.
 
     Returns:
-      As many, each at least as large as before and at most 1; NaN where there was none. Rejecting
-      those below a level keeps the chance of any false rejection below it.
+      Corrected p-values, each at least as large as before and at most 1; NaN stays NaN. Rejecting
+      those below a level keeps the probability of any false rejection below that level.
 
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal
     of Statistics 6 (1979).
     """
-    given = np.asarray(p_values, np.float64)
-    flat = given.ravel()
+    array = np.asarray(p_values, np.float64)
+    flat = array.ravel()
     order = np.argsort(flat, kind="stable")[: int(np.isfinite(flat).sum())]
     factors = np.arange(len(order), 0, -1)
     corrected = np.full(flat.shape, np.nan)
     corrected[order] = np.minimum(np.maximum.accumulate(flat[order] * factors), 1.0)
-    return corrected.reshape(given.shape)
+    return corrected.reshape(array.shape)
 
 
 def _paired(one: Floats, other: Floats, seed: Seed, level: float, resamples: int) -> Improvement:
@@ -133,7 +133,7 @@ def _paired(one: Floats, other: Floats, seed: Seed, level: float, resamples: int
 
 
 def _sign_test(wins: int, losses: int) -> float:
-    """Two-sided probability of a split at least as uneven, if either side is as likely."""
+    """Two-sided probability of a split at least as uneven, if both sides are equally likely."""
     decided = wins + losses
     fewer = min(wins, losses)
     terms = [
@@ -145,8 +145,8 @@ def _sign_test(wins: int, losses: int) -> float:
 
 def _unpaired(one: Floats, other: Floats, seed: Seed, level: float, resamples: int) -> Improvement:
     columns = [_Column(*pair) for pair in zip(one, other, strict=True)]
-    drawn = np.full((len(columns), resamples), np.nan)
-    # The two agents' lifetimes are drawn from streams of their own.
+    resampled = np.full((len(columns), resamples), np.nan)
+    # The two agents' lifetimes are drawn from separate streams.
     streams = [
         weights_of(
             np.random.SeedSequence(entropy(seed), spawn_key=(number,)),
@@ -160,29 +160,29 @@ def _unpaired(one: Floats, other: Floats, seed: Seed, level: float, resamples: i
     for first, second in zip(*streams, strict=True):
         first, second = (np.ascontiguousarray(weights.T) for weights in (first, second))
         below = np.vstack([np.zeros((1, first.shape[1])), first.cumsum(axis=0)])
-        for row, column in zip(drawn, columns, strict=True):
-            if column.enough:
+        for row, column in zip(resampled, columns, strict=True):
+            if column.has_interval:
                 row[start : start + first.shape[1]] = column.resampled(below, second)
         start += first.shape[1]
-    ordered = np.sort(drawn, axis=1)
+    ordered = np.sort(resampled, axis=1)
     low, high = (percentile(ordered, share) for share in ((1 - level) / 2, (1 + level) / 2))
     reasons = np.where(np.isnan(low), Reason.TOO_FEW_LIFETIMES, Reason.NONE).astype(np.int64)
     probability = np.array([column.probability() for column in columns], np.float64)
-    p_values = np.array([c.p_value() if c.enough else np.nan for c in columns], np.float64)
+    p_values = np.array([c.p_value() if c.has_interval else np.nan for c in columns], np.float64)
     return Improvement(probability, low, high, p_values, reasons)
 
 
 class _Column:
-    """Two samples in order, and for each value of the second its place among the first."""
+    """Two ordered samples, and the rank in the first of each value of the second."""
 
     def __init__(self, first: Floats, second: Floats) -> None:
         self.first, self.second = (np.sort(part[np.isfinite(part)]) for part in (first, second))
-        self.enough = min(len(self.first), len(self.second)) >= 2
+        self.has_interval = min(len(self.first), len(self.second)) >= 2
         self.smaller = np.searchsorted(self.first, self.second, "left")
         self.not_larger = np.searchsorted(self.first, self.second, "right")
 
     def probability(self) -> float:
-        """Share of pairs in which the first is larger, ties by half; NaN without a pair."""
+        """Share of pairs in which the first is larger; ties count half; NaN without a pair."""
         pairs = len(self.first) * len(self.second)
         if not pairs:
             return math.nan
@@ -190,21 +190,21 @@ class _Column:
         return (2 * pairs - lost) / (2 * pairs)
 
     def resampled(self, below: Floats, second: Floats) -> Floats:
-        """(R,) the same share in each resample; NaN where a resample draws no pair.
+        """(R,) `probability` in each resample; NaN in a resample without a pair.
 
         Args:
           below: (L + 1, R) draws of the first agent's values below each rank.
           second: (M, R) draws of each rank of the second agent.
         """
-        drawn = below[len(self.first)]
-        own = second[: len(self.second)]
-        lost = np.einsum("jr,jr->r", own, below[self.smaller] + below[self.not_larger])
-        pairs = drawn * own.sum(axis=0)
+        first_draws = below[len(self.first)]
+        second_draws = second[: len(self.second)]
+        lost = np.einsum("jr,jr->r", second_draws, below[self.smaller] + below[self.not_larger])
+        pairs = first_draws * second_draws.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(pairs > 0, (2 * pairs - lost) / (2 * pairs), np.nan)
 
     def p_value(self) -> float:
-        """Two-sided, of the test of Mann and Whitney; 1 where all values are equal."""
+        """Two-sided p-value of the Mann-Whitney test; 1 if all values are equal."""
         number = len(self.first) + len(self.second)
         _, ties = np.unique(np.concatenate([self.first, self.second]), return_counts=True)
         alike = float((ties.astype(np.float64) ** 3 - ties).sum()) / (number * (number - 1))

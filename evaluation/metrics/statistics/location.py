@@ -1,10 +1,10 @@
 """Mean, median, interquartile mean and standard deviation, plain and of weighted lifetimes.
 
 An estimator takes the weights of many resamples at once: how often each one draws each lifetime.
-The mean and the standard deviation need only sums, which are matrix products over whole numbers.
-Median and interquartile mean need the lifetimes in order of their values. There the weights count
-how often a *rank* is drawn; ranks are drawn like lifetimes, so the distribution of a column's
-resamples is the same, and all columns share one matrix of cumulated weights.
+Mean and standard deviation need only sums, which are matrix products over integers. Median and
+interquartile mean need the lifetimes in order of their values: their weights count how often a
+*rank* is drawn. Ranks are drawn like lifetimes, so the distribution of a column's resamples is the
+same, and all columns share one matrix of cumulative weights.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -24,7 +24,7 @@ from evaluation.metrics.statistics.arrays import (
 )
 
 STATISTICS: Final = ("mean", "median", "interquartile_mean", "std")
-"""Names of what is computed over lifetimes."""
+"""Names of the statistics over lifetimes."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Description:
     """Plain statistics over lifetimes; each field has the shape of one lifetime's values.
 
     Attributes:
-      mean: mean over lifetimes with a value; NaN where there are none.
+      mean: mean over lifetimes with a value; NaN without any.
       std: sample standard deviation (n - 1); NaN below two lifetimes with a value.
-      count: how many lifetimes have a value.
-      median: median over lifetimes with a value; NaN where there are none.
-      interquartile_mean: mean of the middle half of them; NaN where there are none.
+      count: number of lifetimes with a value.
+      median: median over lifetimes with a value; NaN without any.
+      interquartile_mean: mean of their middle half; NaN without any.
     """
 
     mean: Floats
@@ -49,13 +49,13 @@ class Description:
 def describe(values: npt.ArrayLike) -> Description:
     """Mean, median, interquartile mean, standard deviation and number of lifetimes with a value.
 
-    The interquartile mean is the mean of what lies between the quarters: of n values in order, the
-    i-th stands for the share from (i - 1) / n to i / n, and counts with the part of this share that
-    lies between 1/4 and 3/4. Where 4 divides n this is the mean without the lowest and the highest
-    quarter; elsewhere the two values at the ends count in part, instead of being kept whole.
+    The interquartile mean is the mean between the quartiles. Of n values in order, the i-th covers
+    the shares from (i - 1) / n to i / n; its weight is the part of these between 1/4 and 3/4. If 4
+    divides n, this is the mean without the lowest and the highest quarter. Otherwise the two values
+    at the ends have fractional weights.
 
     Args:
-      values: (L, ...) one row a lifetime; NaN means no value.
+      values: (L, ...) one row per lifetime; NaN means no value.
 
     Returns:
       `Description` of shape (...). Equal values give exactly their value and a spread of exactly 0.
@@ -92,12 +92,12 @@ def _median(ordered: Floats, count: Integers) -> Floats:
 
 
 def _middle(left: Floats, right: Floats) -> Floats:
-    """Half way between two values; exactly their value where they are equal."""
+    """Mean of two values; exact if they are equal."""
     return left + (right - left) / 2
 
 
 def _middle_half(deviations: Floats, valid: npt.NDArray[np.bool_]) -> Floats:
-    """(C,) interquartile means of what is valid in each row."""
+    """(C,) interquartile means of the valid values of each row."""
     ordered = np.sort(np.where(valid, deviations, np.inf), axis=1)
     count = valid.sum(axis=1)[:, None]
     shares = _quarter_weights(np.minimum(np.arange(1, ordered.shape[1] + 1), count), count)
@@ -105,17 +105,17 @@ def _middle_half(deviations: Floats, valid: npt.NDArray[np.bool_]) -> Floats:
     return np.asarray(total / np.maximum(2 * count[:, 0], 1))
 
 
-def _quarter_weights(cumulative: npt.ArrayLike, drawn: npt.ArrayLike) -> Floats:
-    """How much each value counts for the interquartile mean, in quarters of a draw.
+def _quarter_weights(cumulative: npt.ArrayLike, total: npt.ArrayLike) -> Floats:
+    """Weight of each value in the interquartile mean, in quarters of a draw.
 
     Args:
-      cumulative: (..., n) draws up to and including each value, the values in ascending order.
-      drawn: (..., 1) draws in all.
+      cumulative: (..., n) draws up to and including each value, in ascending order of values.
+      total: (..., 1) total draws.
 
     Returns:
-      (..., n) whole numbers that sum to twice the draws.
+      (..., n) integers that sum to twice the draws.
     """
-    quarters = np.asarray(drawn, np.float64)
+    quarters = np.asarray(total, np.float64)
     inside = np.clip(4.0 * np.asarray(cumulative), quarters, 3 * quarters)
     return np.diff(inside, axis=-1, prepend=quarters)
 
@@ -127,38 +127,38 @@ class Estimator(Protocol):
         """Compute statistics for each resample.
 
         Args:
-          weights: (R, L) how often each resample draws each lifetime; whole numbers.
+          weights: (R, L) how often each resample draws each lifetime; integers.
 
         Returns:
-          (R, C) by name; NaN where a resample draws too few lifetimes with a value.
+          (R, C) by name; NaN for a resample with too few values.
         """
 
 
 def estimators(table: Floats, names: Collection[str]) -> Iterator[Estimator]:
-    """What computes the named `STATISTICS` of the columns of (C, L), each with a value."""
+    """Yield estimators of some `STATISTICS` of the columns (C, L), each with a value."""
     if "mean" in names:
         yield _Mean(table)
     if "std" in names:
         yield _Spread(table)
-    ranked = [name for name in ("median", "interquartile_mean") if name in names]
-    if ranked:
-        yield _Ranked(table, ranked)
+    rank_names = [name for name in ("median", "interquartile_mean") if name in names]
+    if rank_names:
+        yield _Ranked(table, rank_names)
 
 
 class _Draws:
-    """Counts the drawn lifetimes that have a value."""
+    """Number of drawn lifetimes that have a value."""
 
     def __init__(self, valid: npt.NDArray[np.bool_]) -> None:
         self.columns = len(valid)
-        self.patchy = np.flatnonzero(~valid.all(axis=1))
-        self.present = valid[self.patchy].T.astype(np.float64)
+        self.incomplete = np.flatnonzero(~valid.all(axis=1))
+        self.present = valid[self.incomplete].T.astype(np.float64)
 
     def __call__(self, weights: Floats) -> Floats:
-        """(R, C) whole numbers."""
-        drawn = np.full((len(weights), self.columns), weights[0].sum())
-        if len(self.patchy):
-            drawn[:, self.patchy] = weights @ self.present
-        return drawn
+        """(R, C) integers."""
+        counts = np.full((len(weights), self.columns), weights[0].sum())
+        if len(self.incomplete):
+            counts[:, self.incomplete] = weights @ self.present
+        return counts
 
 
 class _Mean:
@@ -172,17 +172,17 @@ class _Mean:
         self.whole, self.draws = whole.T, _Draws(valid)
 
     def __call__(self, weights: Floats) -> Mapping[str, Floats]:
-        drawn = self.draws(weights)
+        draws = self.draws(weights)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.ldexp((weights @ self.whole) / drawn, -self.exponents)
-        return {"mean": self.centre + np.where(drawn > 0, means, np.nan)}
+            means = np.ldexp((weights @ self.whole) / draws, -self.exponents)
+        return {"mean": self.centre + np.where(draws > 0, means, np.nan)}
 
 
 class _Spread:
     """Sample standard deviations of resamples.
 
-    n sum(x^2) - sum(x)^2 cancels where the values lie close together. Each value is therefore split
-    into a high and a low half, whose sums of products are exact; a resample of equal values has a
+    n sum(x^2) - sum(x)^2 cancels if the values lie close together. Each value is therefore split
+    into a high and a low half, whose sums of products are exact. A resample of equal values has a
     spread of exactly 0.
     """
 
@@ -199,25 +199,25 @@ class _Spread:
         self.draws = _Draws(valid)
 
     def __call__(self, weights: Floats) -> Mapping[str, Floats]:
-        drawn = self.draws(weights).astype(np.int64)
+        draws = self.draws(weights).astype(np.int64)
         high, low, high_high, high_low, low_low = (
             (weights @ part).astype(np.int64) for part in self.parts
         )
         scatter = (
-            np.ldexp((drawn * high_high - high * high).astype(np.float64), 2 * self.bits)
-            + np.ldexp((drawn * high_low - high * low).astype(np.float64), self.bits + 1)
-            + (drawn * low_low - low * low)
+            np.ldexp((draws * high_high - high * high).astype(np.float64), 2 * self.bits)
+            + np.ldexp((draws * high_low - high * low).astype(np.float64), self.bits + 1)
+            + (draws * low_low - low * low)
         )
-        pairs = np.where(drawn > 1, drawn * (drawn - 1.0), np.nan)
+        pairs = np.where(draws > 1, draws * (draws - 1.0), np.nan)
         return {"std": np.ldexp(np.sqrt(np.maximum(scatter, 0.0) / pairs), -self.exponents)}
 
 
 class _Ranked:
-    """Medians and interquartile means of resamples; columns with as many values share the work.
+    """Medians and interquartile means of resamples, for columns grouped by number of values.
 
-    With the weights v_i of `_quarter_weights` and their cumulated sums V_i, from n at V_0 to 3 n
-    at V_m, the sum of v_i x_i is 3 n x_m - n x_1 - sum(V_i (x_(i+1) - x_i)), which needs one
-    pass over the draws less.
+    With the weights v_i of `_quarter_weights` and their cumulative sums V_i, from n at V_0 to 3 n
+    at V_m, the sum of v_i x_i is 3 n x_m - n x_1 - sum(V_i (x_(i+1) - x_i)), which saves one pass
+    over the draws.
     """
 
     def __init__(self, table: Floats, names: Collection[str]) -> None:
@@ -232,35 +232,35 @@ class _Ranked:
     def __call__(self, weights: Floats) -> Mapping[str, Floats]:
         results = {name: np.empty((len(weights), len(self.ordered))) for name in self.names}
         cumulative = weights.cumsum(axis=1)
-        # Rows one above the other ascend as a whole, so that one search serves all resamples.
+        # Offsets make the joined rows ascend, so that one search serves all resamples.
         base = np.arange(len(weights)) * (cumulative[0, -1] + 1)
         stacked = (cumulative + base[:, None]).ravel() if "median" in results else None
         for count in np.unique(self.counts):
             columns = np.flatnonzero(self.counts == count)
-            drawn = cumulative[:, count - 1]
+            draws = cumulative[:, count - 1]
             if stacked is not None:
                 left, right = (
                     np.searchsorted(stacked, nth + base) - np.arange(len(weights)) * len(weights[0])
-                    for nth in ((drawn + 1) // 2, drawn // 2 + 1)
+                    for nth in ((draws + 1) // 2, draws // 2 + 1)
                 )
-                results["median"][:, columns] = self._medians(left, right, columns, drawn)
+                results["median"][:, columns] = self._medians(left, right, columns, draws)
             if "interquartile_mean" in results:
                 upto = cumulative[:, : count - 1]
-                results["interquartile_mean"][:, columns] = self._middles(upto, columns, drawn)
+                results["interquartile_mean"][:, columns] = self._middles(upto, columns, draws)
         return results
 
-    def _medians(self, left: Integers, right: Integers, columns: Integers, drawn: Floats) -> Floats:
-        """(R, C) between the values at two ranks."""
+    def _medians(self, left: Integers, right: Integers, columns: Integers, draws: Floats) -> Floats:
+        """(R, C) means of the values at two ranks."""
         values, last = self.ordered[columns], self.counts[columns[0]] - 1
         pair = (values[:, np.clip(rank, 0, last)] for rank in (left, right))
-        return np.where(drawn > 0, _middle(*pair), np.nan).T
+        return np.where(draws > 0, _middle(*pair), np.nan).T
 
-    def _middles(self, cumulative: Floats, columns: Integers, drawn: Floats) -> Floats:
+    def _middles(self, cumulative: Floats, columns: Integers, draws: Floats) -> Floats:
         """(R, C) interquartile means, from the draws up to each value but the last."""
         count, whole = cumulative.shape[1] + 1, self.whole[columns]
-        inside = np.clip(4 * cumulative, drawn[:, None], 3 * drawn[:, None])
+        inside = np.clip(4 * cumulative, draws[:, None], 3 * draws[:, None])
         sums = inside @ np.diff(whole[:, :count], axis=1).T
-        first, last = np.outer(drawn, whole[:, 0]), np.outer(3 * drawn, whole[:, count - 1])
+        first, last = np.outer(draws, whole[:, 0]), np.outer(3 * draws, whole[:, count - 1])
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.ldexp((last - first - sums) / (2 * drawn)[:, None], -self.exponents[columns])
-        return self.centre[columns] + np.where(drawn[:, None] > 0, means, np.nan)
+            means = np.ldexp((last - first - sums) / (2 * draws)[:, None], -self.exponents[columns])
+        return self.centre[columns] + np.where(draws[:, None] > 0, means, np.nan)

@@ -1,4 +1,4 @@
-"""A metric over lifetimes: its statistics, their intervals, and why one is missing."""
+"""Summaries of metrics over lifetimes: statistics, intervals and reasons of missing values."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,10 +32,10 @@ class Summary:
 
     Attributes:
       estimates: each of `STATISTICS` with its interval.
-      count: lifetimes that have a value.
-      lifetimes: lifetimes in all.
+      count: number of lifetimes with a value.
+      lifetimes: total number of lifetimes.
       missing: most frequent `Reason` among the lifetimes without a value (the lowest code on a
-        tie); `Reason.NONE` where every lifetime has one.
+        tie); `Reason.NONE` if every lifetime has a value.
     """
 
     estimates: Mapping[str, Numbers]
@@ -45,12 +45,12 @@ class Summary:
 
     @property
     def mean(self) -> Floats:
-        """Mean over the lifetimes that have a value; NaN where none has."""
+        """Mean over the lifetimes with a value; NaN without any."""
         return self.estimates["mean"].values
 
     @property
     def std(self) -> Floats:
-        """Sample standard deviation over those lifetimes; NaN below two."""
+        """Sample standard deviation over the lifetimes with a value; NaN below two."""
         return self.estimates["std"].values
 
     @property
@@ -60,12 +60,12 @@ class Summary:
 
     @property
     def high(self) -> Floats:
-        """Upper end of the same."""
+        """Upper end of the interval of the mean; NaN below two lifetimes."""
         return np.asarray(self.estimates["mean"].high)
 
     @property
     def reasons(self) -> Integers:
-        """Why mean or interval is missing; `Reason.NONE` where both are there."""
+        """Why mean or interval is missing; `Reason.NONE` if neither is."""
         return self.estimates["mean"].reasons
 
 
@@ -77,15 +77,15 @@ def summarise(
     method: Method = "calibrated",
     bounds: Bounds = UNBOUNDED,
 ) -> Summary:
-    """A metric's statistics with intervals over lifetimes, for each block.
+    """Compute a metric's statistics with intervals over lifetimes, for each block.
 
     Args:
       metric: (L, B) values and reasons; any trailing shape works.
       seed: of the bootstrap; non-negative integer or typed JAX key.
       level: coverage of the intervals.
       resamples: number of bootstrap resamples.
-      method: how the intervals follow from the resamples.
-      bounds: between which the values lie by their definition.
+      method: of the intervals, see `Method`.
+      bounds: of the values by their definition.
 
     Returns:
       `Summary` of shape (B,).
@@ -105,14 +105,14 @@ def summarise_all(
     method: Method = "calibrated",
     bounds: Mapping[str, Bounds] | None = None,
 ) -> dict[str, Summary]:
-    """`summarise` of several metrics at once: the same bits, with one pass over the resamples.
+    """Summarise several metrics in one pass over the resamples; the same bits as `summarise`.
 
     Args:
       metrics: (L, ...) values and reasons by name, of the same L lifetimes.
       seed: of the bootstrap; non-negative integer or typed JAX key.
       level: coverage of the intervals.
       resamples: number of bootstrap resamples.
-      method: how the intervals follow from the resamples.
+      method: of the intervals, see `Method`.
       bounds: of metrics by name; `bounds_of()` if None.
 
     Returns:
@@ -124,19 +124,19 @@ def summarise_all(
     if not metrics:
         return {}
     values = {name: np.asarray(metric.values, np.float64) for name, metric in metrics.items()}
-    together = _side_by_side(list(values.values()))
-    described = describe(together)
-    known = bounds_of() if bounds is None else bounds
-    ends = _side_by_side([_bounds(known.get(name, UNBOUNDED), of) for name, of in values.items()])
+    joined = _joined(list(values.values()))
+    description = describe(joined)
+    limits = bounds_of() if bounds is None else bounds
+    ends = _joined([_bounds(limits.get(name, UNBOUNDED), array) for name, array in values.items()])
     intervals = bootstrap_intervals(
-        together, STATISTICS, seed, level, resamples, method, (ends[0], ends[1])
+        joined, STATISTICS, seed, level, resamples, method, (ends[0], ends[1])
     )
     missing = np.concatenate([_most_frequent_reason(metric).ravel() for metric in metrics.values()])
     estimates = {
         name: Numbers(
-            getattr(described, name),
+            getattr(description, name),
             # The lifetimes' own reason says more than "too few of them".
-            np.where((described.count == 0) & (missing > Reason.NONE), missing, interval.reasons),
+            np.where((description.count == 0) & (missing > Reason.NONE), missing, interval.reasons),
             interval.low,
             interval.high,
         )
@@ -146,33 +146,33 @@ def summarise_all(
     for name, array in values.items():
         shape = array.shape[1:]
         part = slice(start, start + math.prod(shape))
-        own = {key: estimate.part(part).reshape(shape) for key, estimate in estimates.items()}
-        counts, why = (whole[part].reshape(shape) for whole in (described.count, missing))
+        parts = {key: estimate.part(part).reshape(shape) for key, estimate in estimates.items()}
+        counts, reasons = (whole[part].reshape(shape) for whole in (description.count, missing))
         if method == "calibrated" and name in SHARES:
-            own["mean"] = _of_share(own["mean"], array, counts, level)
-        summaries[name] = Summary(own, counts, len(array), why)
+            parts["mean"] = _of_share(parts["mean"], array, counts, level)
+        summaries[name] = Summary(parts, counts, len(array), reasons)
         start = part.stop
     return summaries
 
 
 def _bounds(bounds: Bounds, values: Floats) -> Floats:
-    """(2, ...) least and largest value of each of one lifetime's."""
+    """(2, ...) smallest and largest possible value of each of one lifetime's values."""
     return np.stack([np.broadcast_to(bound, values.shape[1:]) for bound in bounds])
 
 
 def _of_share(mean: Numbers, values: Floats, counts: Integers, level: float) -> Numbers:
-    """The mean of a share with Wilson's interval, where all values are zeros and ones."""
-    there = np.isfinite(values)
-    yes_no = (~there | np.isin(values, (0.0, 1.0))).all(axis=0) & (counts > 1)
-    hits = np.where(there & yes_no, values, 0).sum(axis=0)
+    """The mean of a share with Wilson's interval if all values are zeros and ones."""
+    finite = np.isfinite(values)
+    yes_no = (~finite | np.isin(values, (0.0, 1.0))).all(axis=0) & (counts > 1)
+    hits = np.where(finite & yes_no, values, 0).sum(axis=0)
     low, high = wilson(hits, np.maximum(counts, 1), level)
     wide = np.stack([np.asarray(mean.low), np.asarray(mean.high)])
     ends = np.where(yes_no, np.stack([low, high]), wide)
     return mean._replace(low=ends[0], high=ends[1])
 
 
-def _side_by_side(arrays: Sequence[Floats]) -> Floats:
-    """(L, columns) of all arrays."""
+def _joined(arrays: Sequence[Floats]) -> Floats:
+    """Join the columns of all arrays, (L, columns)."""
     lengths = sorted({array.shape[0] if array.ndim else 0 for array in arrays})
     if len(lengths) > 1:
         raise ValueError(f"metrics must be of the same lifetimes, not of {lengths}")
@@ -182,13 +182,13 @@ def _side_by_side(arrays: Sequence[Floats]) -> Floats:
 
 
 def syllabus_scores(metric: Numbers) -> Numbers:
-    """One score a lifetime: the plain mean of a metric over the blocks that have a value.
+    """Score of each lifetime: the plain mean of a metric over the blocks that have a value.
 
     Args:
       metric: (L, B) values and reasons.
 
     Returns:
-      `Numbers` of (L,) float64 NumPy arrays; `Reason.NO_BLOCK_HAS_VALUE` where no block has one.
+      `Numbers` of (L,) float64 NumPy arrays; `Reason.NO_BLOCK_HAS_VALUE` if no block has a value.
 
     Source: L2M Metrics Framework, 4 Dec 2019, chapter 2 ("an average of the scores achieved").
     """
@@ -199,7 +199,7 @@ def syllabus_scores(metric: Numbers) -> Numbers:
 
 
 def _most_frequent_reason(metric: Numbers) -> Integers:
-    """For each column, the code that most lifetimes without a value carry."""
+    """Most frequent reason code of each column among the lifetimes without a value."""
     absent = np.isnan(np.asarray(metric.values))
     reasons = np.asarray(metric.reasons)
     codes = np.unique(np.append(reasons[absent], Reason.EMPTY)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""A report in one HTML file: what is in a report's JSON and in its records, to be read and printed.
+"""A report as one HTML file, made from the report's JSON and the records of the run.
 
-Charts are drawn by uPlot 1.6.32 (MIT), which is part of the file: 51 kB
-that stand in this folder as they were released. The file asks for nothing from elsewhere.
+Charts are drawn by uPlot 1.6.32 (MIT). Its 51 kB are in this folder as released, and are part of
+the file. The file loads nothing from elsewhere.
 """
 
 from evaluation.report.html.page import page as page

@@ -1,4 +1,4 @@
-"""Tables of a report's JSON values; each number keeps its place there and its whole value."""
+"""HTML tables of a report's JSON; each number carries its JSON pointer and full value."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.metrics.table import BY_NAME
 
 TALL = 30
-"""Rows from which a table scrolls by itself."""
+"""Rows beyond which a table scrolls by itself."""
 
 
 def number(value: Any, path: str) -> str:
@@ -19,7 +19,7 @@ def number(value: Any, path: str) -> str:
 
 
 def shown(value: float) -> str:
-    """A number as people read it."""
+    """Text of a number, with four digits or thousands separators."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
@@ -29,7 +29,7 @@ def is_entry(value: Any) -> bool:
 
 
 def entry(value: Mapping[str, Any], path: str) -> str:
-    """A number with its interval, or the reason why there is none."""
+    """HTML of a number with its interval, or of the reason why it is missing."""
     name = "mean" if "mean" in value else "value"
     if value[name] is None:
         reason = value.get("reason", "no value")
@@ -42,7 +42,7 @@ def entry(value: Mapping[str, Any], path: str) -> str:
 
 
 def cell(value: Any, path: str) -> str:
-    """Any JSON value in a cell."""
+    """HTML of any JSON value."""
     if is_entry(value):
         return entry(value, path)
     if value is None:
@@ -56,7 +56,7 @@ def cell(value: Any, path: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """A table of cells that are HTML already; headings are text."""
+    """An HTML table; cells are HTML, headings are text."""
     heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in rows)
     tall = " tall" if len(rows) > TALL else ""
@@ -76,7 +76,7 @@ def facts(values: Mapping[str, Any], path: str = "") -> str:
 
 
 def metrics(values: Mapping[str, Any], path: str) -> str:
-    """A table of metrics, each with its interval and what it means."""
+    """A table of metrics, each with its interval and meaning."""
     rows = [
         [
             html.escape(name.replace("_", " ")),
@@ -97,16 +97,16 @@ def records(values: Sequence[Mapping[str, Any]], path: str) -> str:
 
 
 def _columns(value: Mapping[str, Any], path: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    columns: list[tuple[str, str]] = []
     for name, inside in value.items():
         place = pointer(path, name)
         if isinstance(inside, Mapping) and inside and all(map(is_entry, inside.values())):
-            found += [(key, entry(one, pointer(place, key))) for key, one in inside.items()]
+            columns += [(key, entry(one, pointer(place, key))) for key, one in inside.items()]
         else:
-            found.append((name, cell(inside, place)))
-    return found
+            columns.append((name, cell(inside, place)))
+    return columns
 
 
 def pointer(path: str, name: str) -> str:
-    """Place of a field, as a JSON pointer (RFC 6901)."""
+    """JSON pointer (RFC 6901) of a field."""
     return f"{path}/{name.replace('~', '~0').replace('/', '~1')}"

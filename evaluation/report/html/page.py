@@ -1,4 +1,4 @@
-"""The page of a report: sections in one text, with style, chart library and script inside."""
+"""The page of a report: sections, style, chart library and script in one text."""
 
 import functools
 import html
@@ -20,10 +20,10 @@ class Chart:
 
     Attributes:
       label: of the x axis.
-      x: places.
-      lines: name -> values; None where there is none.
+      x: values of the x axis.
+      lines: name -> values; None for a missing one.
       bands: name of a line -> (low, high).
-      shades: (from, to, text) of coloured stretches.
+      shades: (from, to, text) of coloured ranges of x.
     """
 
     label: str
@@ -51,7 +51,7 @@ class Section:
       title: heading.
       text: a sentence below it.
       body: HTML.
-      chart: drawn above the body; None for none.
+      chart: drawn above the body, if there is one.
     """
 
     title: str
@@ -61,21 +61,21 @@ class Section:
 
 
 def page(title: str, sections: Sequence[Section]) -> str:
-    """Return the page of some sections."""
+    """Return an HTML page with a title and sections."""
     charts: list[dict[str, Any]] = []
     parts, contents = [], []
     for number, section in enumerate(sections):
-        drawn = ""
+        chart = ""
         if section.chart is not None:
             text = html.escape(f"Chart: {section.title}. {section.text}", quote=True)
             place = f'role="img" aria-label="{text}" data-chart="{len(charts)}"'
-            drawn = f'<div class="chart" {place}></div>'
+            chart = f'<div class="chart" {place}></div>'
             charts.append(section.chart.to_json())
         heading = html.escape(section.title)
         contents.append(f'<a href="#s{number}">{heading}</a>')
         parts.append(
             f'<section id="s{number}"><h2>{heading}</h2><p>{html.escape(section.text)}</p>'
-            f"{drawn}{section.body}</section>"
+            f"{chart}{section.body}</section>"
         )
     shipped = functools.partial(pages.shipped, FOLDER)
     return pages.page(

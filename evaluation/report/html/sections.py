@@ -1,4 +1,4 @@
-"""What a report says, section by section, from its JSON and, of a run, from its records."""
+"""Sections of the page of a report, made from its JSON and, for a run, from its records."""
 
 import html
 import re
@@ -14,15 +14,15 @@ from evaluation.report.html import markup
 from evaluation.report.html.page import Chart, Section, page
 
 MOST_POINTS = 600
-"""Of a curve; a longer one is shown by means of neighbours."""
+"""Maximum of points of a curve; neighbouring episodes are averaged beyond it."""
 ENDS = 5
-"""Lifetimes that are named at either end."""
+"""Number of worst and of best lifetimes to list."""
 VIEWS = "views"
-"""Folder of a run with pages of episodes."""
+"""Folder with pages of episodes, in the directory of a run."""
 AXES = ("episodes", "episode", "minutes")
 MOST_LINES = 6
 RESAMPLES = 1000
-"""Of the band of a curve, which nobody reads to the third digit."""
+"""Bootstrap resamples for the band of a curve, which needs no third digit."""
 
 
 def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: str = "DIR") -> str:
@@ -31,11 +31,11 @@ def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: 
     Args:
       report: the values of its report.json.
       records: of the run.
-      command: that made it.
+      command: the command that made it.
       run: its directory, for commands that open episodes.
     """
     measure = str(report["measure"])
-    made = [
+    sections = [
         _played(report, command),
         _curve(records, measure),
         _metrics(report),
@@ -46,7 +46,7 @@ def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: 
         lifetimes(records, measure, run),
     ]
     name = report["syllabus"]["name"]
-    return page(f"{name}, played by {report.get('agent', 'an agent')}", made)
+    return page(f"{name}, played by {report.get('agent', 'an agent')}", sections)
 
 
 def of_report(
@@ -61,24 +61,24 @@ def of_report(
     Args:
       title: heading.
       report: the values of its JSON.
-      command: that made it.
-      axes: fields of rows that charts are drawn over.
-      more: sections behind these.
+      command: the command that made it.
+      axes: fields of rows that can be the x axis of a chart.
+      more: sections to append.
     """
     facts = {k: v for k, v in report.items() if not _is_group(v)}
-    made = [Section("What this is", "Settings, versions and totals.", markup.facts(facts))]
+    sections = [Section("What this is", "Settings, versions and totals.", markup.facts(facts))]
     if command:
-        made.append(_command(command))
+        sections.append(_command(command))
     for name, value in report.items():
         if not _is_group(value):
             continue
         chart = _chart_of(value, axes)
-        made.append(Section(_words(name), "", _group(value, markup.pointer("", name)), chart))
-    return page(title, [*made, *more])
+        sections.append(Section(_words(name), "", _group(value, markup.pointer("", name)), chart))
+    return page(title, [*sections, *more])
 
 
 def _is_group(value: Any) -> bool:
-    """Whether a JSON value is a table of its own."""
+    """Whether a JSON value is shown as a separate table."""
     if isinstance(value, list):
         return bool(value) and all(isinstance(one, dict) for one in value)
     return isinstance(value, dict) and any(isinstance(one, dict) for one in value.values())
@@ -98,7 +98,7 @@ def _group(value: Any, path: str) -> str:
 
 
 def _chart_of(value: Any, axes: Sequence[str]) -> Chart | None:
-    """A chart of rows that have an axis and means with intervals, as a training curve has."""
+    """A chart of rows with an axis and means with intervals, such as a training curve."""
     if not isinstance(value, list) or len(value) < 2:
         return None
     axis = next((n for n in axes if isinstance(value[0].get(n), int | float)), None)
@@ -156,7 +156,7 @@ def _curve(records: Records, measure: str) -> Section:
     each = f"each point is {group} episodes" if group > 1 else "each point is an episode"
     text = (
         f"Mean {measure} over {lifetimes} lifetimes with its 95 % interval (percentile bootstrap "
-        f"over lifetimes); {each}. Stretches are the blocks: stronger ones are trained, pale ones "
+        f"over lifetimes); {each}. Shades are the blocks: stronger ones are trained, pale ones "
         "tested."
     )
     return Section("Curve", text, "", chart)
@@ -186,7 +186,7 @@ def _blocks(report: Mapping[str, Any]) -> Section:
 
 
 def _matrix(report: Mapping[str, Any]) -> list[Section]:
-    """Performance on each task at each test, and what of the best so far is lost."""
+    """Performance on each task in each test, and the loss since the best test so far."""
     tests: dict[str, dict[str, tuple[float, str]]] = {}
     phases: list[str] = []
     for number, block in enumerate(report["blocks"]):
@@ -194,53 +194,53 @@ def _matrix(report: Mapping[str, Any]) -> list[Section]:
         if not block["phase"].endswith(".test") or value is None:
             continue
         phases += [block["phase"]] if block["phase"] not in phases else []
-        told = ", ".join(f"{k} {v}" for k, v in block["parameters"].items())
-        name = f"{block['task']} ({told})" if told else block["task"]
+        parameters = ", ".join(f"{k} {v}" for k, v in block["parameters"].items())
+        name = f"{block['task']} ({parameters})" if parameters else block["task"]
         tests.setdefault(name, {})[block["phase"]] = (value, f"/blocks/{number}/metrics/mean/mean")
     if len(phases) < 2:
         return []
     rows: list[list[str]] = []
-    lost: dict[str, list[float | None]] = {}
-    for name, found in tests.items():
+    losses_by_task: dict[str, list[float | None]] = {}
+    for name, by_phase in tests.items():
         cells: list[str] = []
         losses: list[float | None] = []
         best = -np.inf
         before: float | None = None
         for phase in phases:
-            if phase not in found:
+            if phase not in by_phase:
                 cells.append("")
                 losses.append(None)
                 continue
-            value, path = found[phase]
+            value, path = by_phase[phase]
             change = "" if before is None else f" ({value - before:+.3f})"
             cells.append(markup.number(value, path) + change)
             best, before = max(best, value), value
             losses.append(round(best - value, 6))
         rows.append([html.escape(name), *cells])
-        lost[name] = losses
+        losses_by_task[name] = losses
     matrix = markup.table(("task", *phases), rows, "transfer matrix")
     text = (
-        "Mean of each task in each test. In brackets the change since the last test of it, which "
-        "is the transfer of what was trained between: above 0 helps, below 0 is forgetting."
+        "Mean of each task in each test. In brackets is the change since its last test, the "
+        "transfer from the training in between: above 0 helps, below 0 is forgetting."
     )
-    chart = Chart("test", list(range(1, len(phases) + 1)), lost, {})
-    forgot = "The best test of each task so far, less the present one: 0 is nothing forgotten."
+    chart = Chart("test", list(range(1, len(phases) + 1)), losses_by_task, {})
+    forgetting = "The best test of each task so far minus the present one; 0 means no forgetting."
     return [
         Section("Transfer matrix", text, matrix),
-        Section("Forgetting over time", forgot, "", chart),
+        Section("Forgetting over time", forgetting, "", chart),
     ]
 
 
 def _novelty(report: Mapping[str, Any]) -> list[Section]:
-    """Scores of what the agent predicted of novelty, in lifetimes and in blocks."""
+    """Scores of novelty predictions, over lifetimes and by block."""
     if "novelty" not in report:
         return []
     lifetimes, blocks = (report["novelty"][name] for name in ("metrics", "blocks"))
     body = markup.metrics(lifetimes, "/novelty/metrics") + "<h3>By block</h3>"
     body += markup.records(blocks, "/novelty/blocks")
     text = (
-        "What the agent predicted, over lifetimes and in each block. Episodes whose last "
-        "prediction is at or above the agent's threshold count as called."
+        "Scores of the agent's predictions, over lifetimes and by block. An episode counts as "
+        "called if its last prediction is at or above the agent's threshold."
     )
     return [Section("Novelty detection", text, body)]
 
@@ -257,20 +257,20 @@ def _capabilities(report: Mapping[str, Any]) -> list[Section]:
             rows.append([*map(html.escape, cells), markup.entry(score, place)])
     if not rows:
         return []
-    text = "Averages of those metrics of a capability that have one unit."
+    text = "Averages of the metrics of a capability, separately for each unit."
     head = ("capability", "unit", "average of", "score [95 % interval]")
     return [Section("Core capabilities", text, markup.table(head, rows, "capabilities"))]
 
 
 def ends(records: Records, measure: str) -> list[tuple[int, int]]:
-    """The lifetimes that a report names, and the worst episode of each.
+    """The worst and best lifetimes, and the worst episode of each.
 
     Args:
       records: of a run.
       measure: column used as an episode's value.
 
     Returns:
-      (lifetime, episode) of up to `ENDS` worst lifetimes, then of as many best ones.
+      (lifetime, episode) of up to `ENDS` worst lifetimes, then of up to as many best ones.
     """
     values = np.asarray(records.columns[measure], np.float64)
     order = np.argsort(np.nan_to_num(values.mean(1)), kind="stable")
@@ -279,16 +279,16 @@ def ends(records: Records, measure: str) -> list[tuple[int, int]]:
 
 
 def view_of(lifetime: int, episode: int) -> str:
-    """Place of the page that shows an episode, from the run's directory."""
+    """Path of the page that shows an episode, relative to the run's directory."""
     return f"{VIEWS}/lifetime-{lifetime}-episode-{episode}.html"
 
 
 def linked(page: str, views: Iterable[str]) -> str:
-    """Return the page of a run with links to pages of episodes, in place of the commands.
+    """Return the page of a run with links to pages of episodes instead of commands.
 
     Args:
       page: from `of_run`.
-      views: places from `view_of`.
+      views: paths from `view_of`.
     """
     for view in views:
         cell = re.escape(f'<code data-view="{view}">') + "[^<]*</code>"
@@ -310,9 +310,9 @@ def lifetimes(records: Records, measure: str, run: str) -> Section:
         lane = values[lifetime - records.first_lifetime]
         words = ("jaxsim", "view", run, "--lifetime", str(lifetime), "--episode", str(worst))
         place = f'data-view="{view_of(lifetime, worst)}"'
-        opened = f"<code {place}>{html.escape(shlex.join(words))}</code>"
+        command = f"<code {place}>{html.escape(shlex.join(words))}</code>"
         mean = np.nan_to_num(lane.mean())
-        rows.append([str(lifetime), f"{mean:.4g}", str(worst), f"{lane[worst]:.4g}", opened])
+        rows.append([str(lifetime), f"{mean:.4g}", str(worst), f"{lane[worst]:.4g}", command])
     head = ("lifetime", f"mean {measure}", "worst episode", measure, "see it")
     text = (
         "The worst episode of each, in the viewer. Links to all of them: "

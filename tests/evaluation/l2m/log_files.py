@@ -23,24 +23,24 @@ LOGGER = {"metrics_columns": ["reward"], "log_format_version": "1.1"}
 
 def rows(regimes: Sequence[tuple[int, str, str, Sequence[float]]]) -> list[dict[str, Any]]:
     """Rows of (block, "train" or "test", task, rewards) regimes, one experience a row."""
-    made: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for block, kind, task, rewards in regimes:
         for reward in rewards:
-            made.append(
+            entries.append(
                 {
                     "block_num": block,
-                    "exp_num": len(made),
+                    "exp_num": len(entries),
                     "worker_id": "w0",
                     "block_type": kind,
                     "block_subtype": "wake",
                     "task_name": task,
                     "task_params": "{}",
                     "exp_status": "complete",
-                    "timestamp": f"20260101T000000.{len(made):06}",
+                    "timestamp": f"20260101T000000.{len(entries):06}",
                     "reward": reward,
                 }
             )
-    return made
+    return entries
 
 
 def write_log(

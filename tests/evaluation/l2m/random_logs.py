@@ -71,8 +71,8 @@ def _write_lifetime(path: Path, tasks: list[str], rng: np.random.Generator) -> N
         kind = "test" if (block % 2 == 0) == (rng.random() < 0.85) else "train"
         subtype = "sleep" if sleeps and rng.random() < 0.4 else "wake"
         order = [str(task) for task in rng.permutation(tasks)]
-        chosen = order if kind == "test" else order[: rng.integers(1, 3)]
-        for task in chosen:
+        tasks_of_block = order if kind == "test" else order[: rng.integers(1, 3)]
+        for task in tasks_of_block:
             for _ in range(int(rng.integers(1, 12 if kind == "test" else 60))):
                 if kind == "train":
                     skill[task] = min(1.0, skill[task] + 0.02)

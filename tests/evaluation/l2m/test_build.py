@@ -230,14 +230,14 @@ def test_interleaved_evaluation_comes_first_and_after_each_learning_block():
 
 
 def test_a_curriculum_is_played(tmp_path):
-    played = scanner.play(
+    records = scanner.play(
         interleaved().schedule(),
         agents.get("random"),
         lifetimes=2,
         options=scanner.Options(threads=1),
     )
-    assert played.columns["length"].shape == (2, 24)
-    assert (played.columns["length"] > 1).all()
+    assert records.columns["length"].shape == (2, 24)
+    assert (records.columns["length"] > 1).all()
 
 
 def test_a_curriculum_that_begins_with_learning_is_a_syllabus():
@@ -333,13 +333,13 @@ def play_files(tmp_path, paths, lifetimes="3"):
 
 def test_a_syllabus_of_two_worlds_is_run(tmp_path):
     built = l2m.transfer("two worlds", ["CartPole", "CartPole2D"], train=2, test=1)
-    played = play(tmp_path, built.dumps())
-    lengths = played.columns["length"]
-    task = [b.task for b in played.schedule.blocks]
-    classic = np.array([task[b] == "CartPole" for b in played.schedule.episode_blocks()])
+    records = play(tmp_path, built.dumps())
+    lengths = records.columns["length"]
+    task = [b.task for b in records.schedule.blocks]
+    classic = np.array([task[b] == "CartPole" for b in records.schedule.episode_blocks()])
     assert (lengths[:, classic] == 500).all()
     assert (lengths[:, ~classic] < 500).all()
-    seconds = played.columns["seconds"]
+    seconds = records.columns["seconds"]
     np.testing.assert_allclose(seconds, 0.02 * lengths, rtol=1e-6)
 
 

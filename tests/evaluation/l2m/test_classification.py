@@ -49,9 +49,9 @@ def train(k=1):
     return {"$phase": f"{k}.train"}
 
 
-def bars_of(**given):
+def bars_of(**values):
     return {"$dataset": "Bars", "batches": 3, "batch_size": 8} | {
-        name.replace("__", "/"): value for name, value in given.items()
+        name.replace("__", "/"): value for name, value in values.items()
     }
 
 
@@ -151,8 +151,8 @@ def test_features_move_turn_invert_and_get_noisy():
     label = np.array([3], np.int32)
     spec = data.DataSpec("x", 4, 3, bars, "")
 
-    def varied(**given):
-        values = spec.fill({name.replace("__", "/"): v for name, v in given.items()})
+    def varied(**changes):
+        values = spec.fill({name.replace("__", "/"): v for name, v in changes.items()})
         generator = np.random.default_rng(0)
         images, labels = data.vary(image, label, 4, values, generator)
         return images[0], int(labels[0])
@@ -189,27 +189,27 @@ def test_arrays_that_are_no_data_set_are_refused():
 @pytest.mark.requirement(108)
 def test_the_loop_of_the_document():
     """As the document has it, with labels only where updates are enabled."""
-    played = course(train(), bars_of(), *TESTED)
-    told = []
-    for dataset in played.datasets():
+    lifetime = course(train(), bars_of(), *TESTED)
+    answers = []
+    for dataset in lifetime.datasets():
         dataset.reset()
         done = False
         while not done:
             batch, done, info = dataset.next_batch()
             y_hat = batch["inputs"].mean(axis=2).argmax(axis=1)
             y = dataset.get_labels(batch["id"], y_hat)
-            told.append((bool(y), info["disable_updates"]))
+            answers.append((bool(y), info["disable_updates"]))
             if y:
                 assert list(y) == y_hat.tolist()
-    assert told == [(True, False)] * 3 + [(False, True)] * 3
-    assert [score.accuracy for score in played.scores] == [1.0] * 6
-    assert [score.batch for score in played.scores] == list(range(6))
+    assert answers == [(True, False)] * 3 + [(False, True)] * 3
+    assert [score.accuracy for score in lifetime.scores] == [1.0] * 6
+    assert [score.batch for score in lifetime.scores] == list(range(6))
 
 
 @pytest.mark.requirement(109)
 def test_the_error_is_the_course_s_own():
-    played = course()
-    dataset = next(played.datasets())
+    lifetime = course()
+    dataset = next(lifetime.datasets())
     dataset.reset()
     batch, _, _ = dataset.next_batch()
     truth = batch["inputs"].mean(axis=2).argmax(axis=1)
@@ -217,7 +217,7 @@ def test_the_error_is_the_course_s_own():
     wrong = (truth + (np.arange(8) < 3)) % CLASSES
     labels = dataset.get_labels(batch["id"], wrong)
     assert labels == tuple(truth.tolist())
-    (score,) = played.scores
+    (score,) = lifetime.scores
     assert (score.correct, score.examples, score.error) == (5, 8, 0.375)
 
 
@@ -236,8 +236,8 @@ def test_labels_are_given_once_and_for_the_right_batch():
 
 
 def test_batches_come_one_by_one():
-    played = course()
-    (dataset,) = [next(played.datasets())]
+    lifetime = course()
+    (dataset,) = [next(lifetime.datasets())]
     with pytest.raises(ValueError, match=r"call reset\(\) first"):
         dataset.next_batch()
     dataset.reset()
@@ -249,8 +249,8 @@ def test_batches_come_one_by_one():
 
 
 def test_no_batch_comes_after_the_last_and_none_may_be_left_out():
-    played = course()
-    sets = played.datasets()
+    lifetime = course()
+    sets = lifetime.datasets()
     dataset = next(sets)
     dataset.reset()
     with pytest.raises(ValueError, match="has batches without an answer"):
@@ -267,29 +267,29 @@ def test_no_batch_comes_after_the_last_and_none_may_be_left_out():
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (np.zeros(7, int), r"\(7,\); it must be one class an example, \(8,\)"),
-        (np.zeros((8, CLASSES)), "one class an example"),
+        (np.zeros(7, int), r"\(7,\); it must be one class per example, \(8,\)"),
+        (np.zeros((8, CLASSES)), "one class per example"),
         (np.zeros(8), "whole numbers"),
         (np.full(8, CLASSES), "from 0 to 3"),
         (np.full(8, -1), "from 0 to 3"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused_and_not_scored(answer, words):
-    played = course()
-    dataset = next(played.datasets())
+    lifetime = course()
+    dataset = next(lifetime.datasets())
     dataset.reset()
     batch, _, _ = dataset.next_batch()
     with pytest.raises(ValueError, match=words):
         dataset.get_labels(batch["id"], answer)
-    assert played.scores == []
+    assert lifetime.scores == []
     dataset.get_labels(batch["id"], np.zeros(8, int))
-    assert len(played.scores) == 1
+    assert len(lifetime.scores) == 1
 
 
 def inputs(**options):
     collected = []
-    played = course(train(), bars_of(features__noise=0.1), bars_of(labels__shift=1), **options)
-    for dataset in played.datasets():
+    lifetime = course(train(), bars_of(features__noise=0.1), bars_of(labels__shift=1), **options)
+    for dataset in lifetime.datasets():
         dataset.reset()
         done = False
         while not done:
@@ -310,16 +310,16 @@ def test_a_seed_and_a_lifetime_give_the_same_batches_again_and_others_do_not():
 
 def test_few_examples_are_shown_again_each_as_often():
     syllabus = loads(text(train(), bars_of(batches=6, batch_size=40)))
-    played = Course(syllabus)
-    dataset = next(played.datasets())
+    lifetime = Course(syllabus)
+    dataset = next(lifetime.datasets())
     dataset.reset()
-    seen = []
+    images = []
     for _ in range(6):
         batch, _, _ = dataset.next_batch()
-        seen += [image.tobytes() for image in batch["inputs"]]
+        images += [image.tobytes() for image in batch["inputs"]]
         dataset.get_labels(batch["id"], np.zeros(40, int))
-    assert {seen.count(image) for image in set(seen)} == {2}
-    assert len(set(seen)) == 120
+    assert {images.count(image) for image in set(images)} == {2}
+    assert len(set(images)) == 120
 
 
 def test_classes_without_examples_say_so():
@@ -519,14 +519,14 @@ def test_digits_are_learned_forgotten_and_moved():
 def test_the_performer_of_the_page_can_be_run(file):
     page = (ROOT / "docs" / "metrics-2019.md").read_text(encoding="utf-8")
     code = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[1]
-    told = []
+    batch_sizes = []
     names = {
         "syllabus": file,
         "infer": lambda images: images.mean(axis=2).argmax(axis=1),
-        "learn": lambda images, labels: told.append(len(labels)),
+        "learn": lambda images, labels: batch_sizes.append(len(labels)),
     }
     exec(compile(code, "page", "exec"), names)
-    assert told == [8] * 40
+    assert batch_sizes == [8] * 40
     assert len(names["course"].scores) == 52
     shown = json.loads(re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[0])
     assert len(loads(json.dumps(shown)).schedule.blocks) == 3
@@ -541,8 +541,8 @@ def write_arrays(folder, **other):
     random = np.random.default_rng(0)
     folder.mkdir(parents=True, exist_ok=True)
     for mode, number in (("train", 40), ("test", 12)):
-        drawn = random.integers(0, 255, (number, 6, 6, 3), dtype=np.uint8)
-        np.save(folder / f"{mode}_images.npy", drawn)
+        images = random.integers(0, 255, (number, 6, 6, 3), dtype=np.uint8)
+        np.save(folder / f"{mode}_images.npy", images)
         np.save(folder / f"{mode}_labels.npy", np.arange(number) % 4)
     for name, array in other.items():
         np.save(folder / f"{name}.npy", array)
@@ -556,9 +556,9 @@ ARRAYS = """{"name": "arrays", "contains": "datasets", "instructions": [
 def test_colour_images_of_a_folder_are_a_data_set(tmp_path, monkeypatch):
     from evaluation.l2m.classification import folders
 
-    known = dict(data.DATA_SETS)
-    monkeypatch.setattr(data, "DATA_SETS", known)
-    monkeypatch.setattr(folders, "DATA_SETS", known)
+    data_sets = dict(data.DATA_SETS)
+    monkeypatch.setattr(data, "DATA_SETS", data_sets)
+    monkeypatch.setattr(folders, "DATA_SETS", data_sets)
     write_arrays(tmp_path / "sets" / "Tiny")
     assert folders.register(tmp_path / "sets") == ["Tiny"]
     examples = data.spec("Tiny").load()
@@ -583,7 +583,7 @@ def test_colour_images_of_a_folder_are_a_data_set(tmp_path, monkeypatch):
     ("change", "words"),
     [
         ({"test_labels": np.zeros(3, int)}, "images .* and labels"),
-        ({"test_labels": np.zeros(12)}, "test_labels.npy must hold one whole number an image"),
+        ({"test_labels": np.zeros(12)}, "test_labels.npy must hold one whole number per image"),
         ({"train_images": np.zeros((40, 6, 5))}, r"train_images.npy is \(40, 6, 5\); it must be"),
         ({"train_images": np.full((40, 6, 6, 3), 2.0)}, "must hold bytes, or numbers from 0 to 1"),
         ({"test_images": np.zeros((12, 4, 4))}, "they must be of one shape"),

@@ -189,9 +189,9 @@ def test_own_training_is_flagged_where_transfer_differs(tmp_path):
         for number, (kind, task) in enumerate(plan)
     ]
     (analysis,) = run(write_log(tmp_path / "both", rows(content))).analyses
-    found = run_json(analysis)[DIFFERENCE]["forward_transfer_ratio"]
-    assert found["here"] is None and found["there"] > 1
-    assert found["own_training_before_regimes"] == [4, 5]
+    difference = run_json(analysis)[DIFFERENCE]["forward_transfer_ratio"]
+    assert difference["here"] is None and difference["there"] > 1
+    assert difference["own_training_before_regimes"] == [4, 5]
 
 
 def test_data_that_are_constant_but_for_rounding_are_named_as_such(tmp_path):
@@ -199,9 +199,9 @@ def test_data_that_are_constant_but_for_rounding_are_named_as_such(tmp_path):
     steady = [(0, "test", "a_1", [1.0] * 4), (1, "train", "a_1", [1.0 - 1e-16] * 29 + [1.0])]
     log = write_log(tmp_path / "steady", rows([*steady, (2, "test", "a_1", [1.0] * 15)]))
     (analysis,) = run(log).analyses
-    found = run_json(analysis)[DIFFERENCE]["avg_eval_perf"]
-    assert (found["here"], found["there"]) == (1.0, 101.0)
-    assert found["because"].startswith("values of a task that differ by rounding alone")
+    difference = run_json(analysis)[DIFFERENCE]["avg_eval_perf"]
+    assert (difference["here"], difference["there"]) == (1.0, 101.0)
+    assert difference["because"].startswith("values of a task that differ by rounding alone")
 
 
 @pytest.mark.parametrize(
@@ -244,10 +244,10 @@ def test_statistics_over_logs(capsys):
     compute(*words, "--statistics", "--seed", "3")
     printed = capsys.readouterr()
     assert "Over 5 logs, with 95 % intervals" in printed.out and printed.err == ""
-    found = strict("out/ll_metrics_statistics.json")
+    statistics = strict("out/ll_metrics_statistics.json")
     runs = strict("out/ll_metrics.json")
-    assert found["logs"] == [f"run{number}" for number in range(5)]
-    for name, entry in found["metrics"].items():
+    assert statistics["logs"] == [f"run{number}" for number in range(5)]
+    for name, entry in statistics["metrics"].items():
         values = [run[name] for run in runs if run[name] is not None]
         assert entry["lifetimes"] == len(values)
         if values:
@@ -257,9 +257,11 @@ def test_statistics_over_logs(capsys):
         else:
             assert entry["reason"] == runs[0]["why"][name]
     of_task = [run["task_metrics"]["taska_1"]["avg_train_perf"] for run in runs]
-    assert found["tasks"]["taska_1"]["avg_train_perf"]["mean"] == pytest.approx(np.mean(of_task))
+    assert statistics["tasks"]["taska_1"]["avg_train_perf"]["mean"] == pytest.approx(
+        np.mean(of_task)
+    )
     compute(*words, "--statistics", "--seed", "3", "-O", "again")
-    assert strict("again/ll_metrics_statistics.json") == found
+    assert strict("again/ll_metrics_statistics.json") == statistics
     compute("-l", "logs", "-R", "--statistics", "--no-save", "--no-save-settings")
     assert "each log was normalised by its own range" in capsys.readouterr().err
 
@@ -340,8 +342,8 @@ def test_custom_metrics_reach_every_file(log):
     def rows(tasks, counts, task_names):
         return np.bincount(tasks, counts, len(task_names))
 
-    own = [row_of(function) for function in (spread, twice, rows)]
-    (analysis,) = run(log, extra_metrics=own).analyses
+    custom = [row_of(function) for function in (spread, twice, rows)]
+    (analysis,) = run(log, extra_metrics=custom).analyses
     content = run_json(analysis)
     assert content["rows"] == 56.0 and content["task_metrics"]["taska_1"]["rows"] == 56.0
     assert content["twice"] == pytest.approx(2 * content["spread"])
@@ -366,9 +368,9 @@ def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
     first, second = strict("out/ll_metrics.json")
     assert first["rows"] == 56.0 and first["learning_range"] > 0
     assert np.isfinite(first["worst_tenth"])
-    found = strict("out/ll_metrics_statistics.json")["metrics"]["learning_range"]
+    entry = strict("out/ll_metrics_statistics.json")["metrics"]["learning_range"]
     mean = (first["learning_range"] + second["learning_range"]) / 2
-    assert found["mean"] == pytest.approx(mean)
+    assert entry["mean"] == pytest.approx(mean)
     for name in ("ll_metrics.tsv", "ll_metrics_regime.tsv"):
         assert "learning_range" in Path("out", name).read_text().splitlines()[0].split("\t")
 

@@ -45,9 +45,9 @@ def differences(ours, theirs, path=""):
     if isinstance(ours, dict) and isinstance(theirs, dict):
         names = (set(ours) | set(theirs)) - set(OURS)
         return [
-            found
+            difference
             for name in sorted(names)
-            for found in (
+            for difference in (
                 differences(ours[name], theirs[name], f"{path}/{name}")
                 if name in ours and name in theirs
                 else [f"{path}/{name} is in one only"]
@@ -55,7 +55,9 @@ def differences(ours, theirs, path=""):
         ]
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         pairs = enumerate(zip(ours, theirs, strict=True))
-        return [found for i, pair in pairs for found in differences(*pair, f"{path}[{i}]")]
+        return [
+            difference for i, pair in pairs for difference in differences(*pair, f"{path}[{i}]")
+        ]
     if isinstance(ours, float | int) and isinstance(theirs, float | int):
         same = math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
         return [] if same else [f"{path}: {ours} and {theirs}"]

@@ -159,10 +159,10 @@ def test_bad_runs_never_stop_the_others(capsys):
         write_log(Path("alone").absolute() / name, good_rows(seed))
     assert cli.main(["l2metrics", "-l", "logs", "-R", "-O", "out"]) == 2
     errors = json.loads(Path("out/ll_metrics_errors.json").read_text())
-    named = {Path(path).name: entry["error"] for path, entry in errors.items()}
-    assert named == {make.__name__: CASES[make][0].value for make in PER_RUN}
+    kinds = {Path(path).name: entry["error"] for path, entry in errors.items()}
+    assert kinds == {make.__name__: CASES[make][0].value for make in PER_RUN}
     printed = capsys.readouterr().err
-    assert all(f"jaxsim: {kind}: " in printed for kind in named.values())
+    assert all(f"jaxsim: {kind}: " in printed for kind in kinds.values())
     assert cli.main(["l2metrics", "-l", "alone", "-R", "-O", "out-alone"]) == 0
     assert (
         Path("out/ll_metrics.json").read_bytes() == Path("out-alone/ll_metrics.json").read_bytes()

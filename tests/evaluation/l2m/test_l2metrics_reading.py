@@ -27,8 +27,8 @@ def with_extras(path):
 
 def test_further_columns_are_numbers_where_all_their_cells_are(tmp_path):
     table = read_log_columns(with_extras(tmp_path / "run")).table
-    others = ["episode_step_count", "gap", "ratio", "reward", "seen"]
-    assert table.column_names == [*COLUMNS[:-1], *others]
+    further = ["episode_step_count", "gap", "ratio", "reward", "seen"]
+    assert table.column_names == [*COLUMNS[:-1], *further]
     assert table["episode_step_count"].type == pa.int64()
     assert table["episode_step_count"].to_pylist()[:3] == [7, 12, 7]
     np.testing.assert_array_equal(table["gap"].to_numpy()[:2], [np.nan, 3.0])
@@ -41,12 +41,12 @@ def test_a_log_that_is_read_row_by_row_gives_the_same_table(tmp_path):
     expected = read_log_columns(with_extras(tmp_path / "run"))
     for path in (tmp_path / "run").rglob("data-log.tsv"):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    made = read_log_columns(tmp_path / "run")
-    assert made.table.schema == expected.table.schema
-    for name in made.table.column_names:
-        columns = (log.table[name].to_numpy() for log in (made, expected))
+    by_rows = read_log_columns(tmp_path / "run")
+    assert by_rows.table.schema == expected.table.schema
+    for name in by_rows.table.column_names:
+        columns = (log.table[name].to_numpy() for log in (by_rows, expected))
         np.testing.assert_array_equal(*columns, err_msg=name)
-    np.testing.assert_array_equal(made.seconds, expected.seconds)
+    np.testing.assert_array_equal(by_rows.seconds, expected.seconds)
 
 
 def test_timestamps_and_words_stay_what_they_were(tmp_path):
@@ -112,9 +112,9 @@ def test_of_many_errors_the_first_are_shown(tmp_path):
     content = [row | {"exp_status": "over"} for row in good_rows()]
     with pytest.raises(L2MetricsError) as error:
         read_log_columns(write_log(tmp_path / "run", content))
-    said = str(error.value)
-    assert said.count("exp_status must be one of") == MAX_PROBLEMS
-    assert said.endswith(f"; and {len(content) - MAX_PROBLEMS} more")
+    message = str(error.value)
+    assert message.count("exp_status must be one of") == MAX_PROBLEMS
+    assert message.endswith(f"; and {len(content) - MAX_PROBLEMS} more")
 
 
 def test_warnings_are_about_the_log_and_not_one_a_row(tmp_path):

@@ -73,12 +73,12 @@ def log(l2data):
 
 
 def numbers(report, quantity):
-    (found,) = (
+    (by_block,) = (
         r.values.per_block[quantity]
         for r in report.results
         if r.values and quantity in r.values.per_block
     )
-    return found
+    return by_block
 
 
 # ------------------------------------------------------------------ numbers of that time
@@ -98,13 +98,13 @@ def test_the_numbers_of_version_0_3(subtype):
     )
     report.calculate()
     names = list(rows[0])[4:]
-    found = [q for result in report.results for q in result.values.per_block]
-    assert sorted(found) == sorted(names)
+    quantities = [q for result in report.results for q in result.values.per_block]
+    assert sorted(quantities) == sorted(names)
     for name in names:
         texts = [row[name] for row in rows]
-        wanted = [float(t) if t not in ("", "No Recovery") else math.nan for t in texts]
+        expected = [float(t) if t not in ("", "No Recovery") else math.nan for t in texts]
         np.testing.assert_allclose(
-            list(numbers(report, name).values()), wanted, rtol=1e-10, err_msg=name
+            list(numbers(report, name).values()), expected, rtol=1e-10, err_msg=name
         )
     assert all("never came back" in reason for reason in never(report, rows))
 
@@ -135,7 +135,7 @@ def test_version_0_2_is_printed_as_it_was(capsys):
 @pytest.mark.requirement(111, 127)
 @recorded
 def test_the_document_s_own_formulas():
-    wanted = json.loads((LEARNKIT / "out" / "seed_formula.json").read_text())
+    expected = json.loads((LEARNKIT / "out" / "seed_formula.json").read_text())
     report = AgentMetricsReport(log_dir=next(LEARNKIT.glob("syllabus*")))
     report.calculate()
     names = {
@@ -144,8 +144,8 @@ def test_the_document_s_own_formulas():
         "normalized_integral": "normalized_integral_sumS_over_n",
     }
     for ours, theirs in names.items():
-        found = list(numbers(report, ours).values())
-        np.testing.assert_allclose(found, [b[theirs] for b in wanted.values()], rtol=1e-12)
+        column = list(numbers(report, ours).values())
+        np.testing.assert_allclose(column, [b[theirs] for b in expected.values()], rtol=1e-12)
 
 
 # ------------------------------------------------------------------ subtypes and experts
@@ -255,10 +255,10 @@ def test_recovery_stands_at_the_block_before_the_change(l2data):
 @pytest.mark.requirement(99)
 def test_sub_episodes_are_averaged_and_incomplete_ones_may_be_dropped(l2data):
     log = write_log(l2data / "sub", [("1.train", "pong", {}, [[4.0, 2.0]] * 3)])
-    kept = load_table(log)
-    assert kept.by_block("reward", "mean").tolist() == [[3.0] * 3]
-    assert kept.by_block("reward", "sum").tolist() == [[6.0] * 3]
-    assert kept.by_block("reward", "count").tolist() == [[2.0] * 3]
+    table = load_table(log)
+    assert table.by_block("reward", "mean").tolist() == [[3.0] * 3]
+    assert table.by_block("reward", "sum").tolist() == [[6.0] * 3]
+    assert table.by_block("reward", "count").tolist() == [[2.0] * 3]
     assert load_table(log, drop_incomplete=True).by_block("reward", "mean")[0, 0] == 4.0
 
 
@@ -395,7 +395,7 @@ def test_a_metric_for_another_subtype_is_not_calculated(log):
     ("returned", "words"),
     [
         (3, "calculate returned int"),
-        ({"x": [1.0, 2.0]}, r"'x' is \(2,\); it must be one number a block, \(7,\)"),
+        ({"x": [1.0, 2.0]}, r"'x' is \(2,\); it must be one number per block, \(7,\)"),
     ],
 )
 def test_a_metric_that_returns_nonsense_is_told_so(log, returned, words):
@@ -612,8 +612,8 @@ def test_every_flag_reaches_the_report(l2data, tmp_path, formulas):
     assert json.loads(place.read_text()) == whole
     assert made(**options) != whole
     for name in ("syllabus_subtype", "window", *formulas):
-        left = {key: value for key, value in options.items() if key != name}
-        assert made(**left, drop_incomplete=True) != whole, name
+        remaining = {key: value for key, value in options.items() if key != name}
+        assert made(**remaining, drop_incomplete=True) != whole, name
 
 
 @pytest.mark.requirement(107)
@@ -682,6 +682,6 @@ def test_what_the_page_shows_works(log, monkeypatch, tmp_path, capsys):
     assert "Metric: Best Episode" in capsys.readouterr().out
     assert (tmp_path / "metrics.json").exists()
     listed = set(re.findall(r"`(\w+)`", page.split("| quantity |")[1].split("\n\n")[0]))
-    found = {q for r in names["report"].results if r.values for q in r.values.per_block}
-    assert found - {"best_episode", "spread"} <= listed
+    quantities = {q for r in names["report"].results if r.values for q in r.values.per_block}
+    assert quantities - {"best_episode", "spread"} <= listed
     assert compile(performer, "page", "exec")

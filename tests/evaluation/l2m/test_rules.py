@@ -16,10 +16,10 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "syllabi"
 WIDTH = "bot/paddle/width"
 
 
-def phase(name, *played):
+def phase(name, *items):
     """Lines of a phase; `played` are tasks or (task, width), in the manner of the framework."""
     lines = [{"$phase": name}]
-    for item in played:
+    for item in items:
         task, *width = (item,) if isinstance(item, str) else item
         values = {WIDTH: width[0]} if width else {}
         lines.append({"$repeat": {"$episode": task, **values}, "count": 100})
@@ -110,10 +110,10 @@ def test_continual_learning_has_one_task():
     places = [(6, 26, "Freeway"), (8, 26, "Freeway"), (9, 26, "Breakout")]
     places += [(12, 26, "Breakout"), (13, 26, "Freeway")]
     assert [(f.line, f.column) for f in errors] == [place[:2] for place in places]
-    for found, (_, _, task) in zip(errors, places, strict=True):
-        assert found.rule == "disallowed"
+    for error, (_, _, task) in zip(errors, places, strict=True):
+        assert error.rule == "disallowed"
         assert (
-            found.reason == f"CL may have one task only: this is {task!r} and the first is 'Pong'"
+            error.reason == f"CL may have one task only: this is {task!r} and the first is 'Pong'"
         )
     # None of its parameters vary, which would be said as well.
     (warning,) = [f for f in verdict.findings if f.severity == "warning"]
@@ -284,9 +284,9 @@ def test_nothing_to_read(text):
 
 def test_places_are_found_in_one_walk():
     paths = {("instructions", 3), ("instructions", 9, "$repeat", "$episode"), ("nowhere",), ()}
-    found = positions.locate_all(ANT_A, paths)
-    assert set(found) == paths - {("nowhere",)}
-    for path, place in found.items():
+    places = positions.locate_all(ANT_A, paths)
+    assert set(places) == paths - {("nowhere",)}
+    for path, place in places.items():
         assert place == positions.locate(ANT_A, path)
 
 
@@ -310,10 +310,10 @@ def test_shipped_examples_have_the_form_of_the_document(subtype):
     """Phases and blocks are the document's: tasks and values go by the order they appear in."""
 
     def form(blocks):
-        seen = {}
+        codes = {}
         names = [
             tuple(
-                seen.setdefault((kind, value), len(seen))
+                codes.setdefault((kind, value), len(codes))
                 for kind, value in (("task", b.task), ("values", b.parameters))
             )
             for b in blocks
@@ -407,10 +407,10 @@ def test_all_errors_of_a_syllabus_of_classification_are_found():
         ],
     }
     verdict = l2m.check_text(json.dumps(wrong, indent=1))
-    assert [(found.line, found.rule) for found in verdict.findings] == [
+    assert [(finding.line, finding.rule) for finding in verdict.findings] == [
         (5, "required"), (8, "grammar"), (13, "grammar"), (18, "grammar"), (23, "grammar"),
     ]  # fmt: skip
-    reasons = [found.reason for found in verdict.findings]
+    reasons = [finding.reason for finding in verdict.findings]
     words = ("must be '1.train'", "unknown data set", "from 1 to", "labels/shift", "$dataset; add")
     assert all(word in text for word, text in zip(words, reasons, strict=True)), reasons
 
@@ -420,7 +420,7 @@ def test_a_violation_of_a_classification_subtype_stands_at_its_data_set():
     verdict = l2m.check_text(
         json.dumps({"contains": "datasets", "instructions": data}), subtype="ANT_A"
     )
-    assert [found.rule for found in verdict.findings] == ["disallowed"] * 2 + ["expected"]
+    assert [finding.rule for finding in verdict.findings] == ["disallowed"] * 2 + ["expected"]
 
 
 def test_a_file_that_cannot_be_read_does_not_stop_the_others(files, capsys):
@@ -467,8 +467,8 @@ def test_an_unknown_subtype_is_a_wrong_command(files, capsys):
 def test_the_parser_does_not_wait_for_jax():
     code = "import sys; from evaluation import cli; cli.build_parser(); print('jax' in sys.modules)"
     command = [sys.executable, "-c", code]
-    said = subprocess.run(command, cwd=EXAMPLES.parents[1], capture_output=True, text=True)
-    assert said.stdout == "False\n", said.stderr
+    process = subprocess.run(command, cwd=EXAMPLES.parents[1], capture_output=True, text=True)
+    assert process.stdout == "False\n", process.stderr
 
 
 def test_the_package_has_the_names_that_it_lists():

@@ -24,8 +24,8 @@ def own_folder(tmp_path, monkeypatch):
 def ste(capsys, *words):
     """Exit code, lines of standard output, standard error."""
     code = cli.main(["l2m", "ste", *map(str, words)])
-    said = capsys.readouterr()
-    return code, said.out.splitlines(), said.err
+    captured = capsys.readouterr()
+    return code, captured.out.splitlines(), captured.err
 
 
 def stored(task):

@@ -44,8 +44,8 @@ OFF, ON = {"$info": {"disable_updates": True}}, {"$info": {}}
 
 def episodes(count=1, task="Toy", **values):
     """One $repeat; a keyword `room_colour` stands for the path "room/colour"."""
-    named = {name.replace("_", "/"): value for name, value in values.items()}
-    return {"$repeat": {"$episode": task, **named}, "count": count}
+    by_path = {name.replace("_", "/"): value for name, value in values.items()}
+    return {"$repeat": {"$episode": task, **by_path}, "count": count}
 
 
 def play(*instructions, **top):

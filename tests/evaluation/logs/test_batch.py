@@ -47,19 +47,19 @@ def rows(count=60):
     ]
 
 
-def columns(made):
+def columns(log_rows):
     """The same episodes as arrays."""
     numbers = ("block_num", "exp_num")
     words = ("block_type", "block_subtype", "task_name", "exp_status", "worker_id")
     return {
-        **{name: np.array([getattr(row, name) for row in made]) for name in numbers},
-        **{name: [getattr(row, name) for row in made] for name in words},
-        "task_params": [row.task_params for row in made],
-        "timestamp": np.array([row.timestamp for row in made], "datetime64[us]"),
-        "reward": np.array([row.metrics["reward"] for row in made]),
-        "length": np.array([row.metrics["length"] for row in made], np.int16),
-        "cells": coded([row.extras["cells"] for row in made]),
-        "pace": np.array([row.extras["pace"] for row in made], np.float32),
+        **{name: np.array([getattr(row, name) for row in log_rows]) for name in numbers},
+        **{name: [getattr(row, name) for row in log_rows] for name in words},
+        "task_params": [row.task_params for row in log_rows],
+        "timestamp": np.array([row.timestamp for row in log_rows], "datetime64[us]"),
+        "reward": np.array([row.metrics["reward"] for row in log_rows]),
+        "length": np.array([row.metrics["length"] for row in log_rows], np.int16),
+        "cells": coded([row.extras["cells"] for row in log_rows]),
+        "pace": np.array([row.extras["pace"] for row in log_rows], np.float32),
     }
 
 
@@ -163,7 +163,7 @@ def test_empty_columns_and_columns_without_an_array(tmp_path):
     with pytest.raises(ValueError, match="at least one episode"):
         write_columns(tmp_path, "demo", empty, ["reward", "length"], SCENARIO)
     alone = dict.fromkeys(("block_num", "exp_num", "block_type", "task_name", "task_params"), 0)
-    with pytest.raises(ValueError, match="hold no array"):
+    with pytest.raises(ValueError, match="have no array"):
         write_columns(tmp_path, "demo", {**alone, "reward": 0}, ["reward"], SCENARIO)
     assert list(tmp_path.iterdir()) == []
 
@@ -235,10 +235,10 @@ def untimed(directory):
 
 
 def test_records_give_the_files_of_the_row_writer(tmp_path):
-    made = [dataclasses.replace(row, worker_id="worker-default") for row in rows()]
-    expected = write_log(tmp_path / "a", "demo", made, ["reward", "length"], SCENARIO)
+    log_rows = [dataclasses.replace(row, worker_id="worker-default") for row in rows()]
+    expected = write_log(tmp_path / "a", "demo", log_rows, ["reward", "length"], SCENARIO)
     with logger(tmp_path / "b") as ours:
-        for row in made:
+        for row in log_rows:
             names = (*RECORD, "block_subtype", "exp_status")
             fields = {name: getattr(row, name) for name in names if hasattr(row, name)}
             ours.log_record({**fields, **row.metrics, **row.extras})

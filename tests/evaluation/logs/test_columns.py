@@ -18,7 +18,7 @@ SCENARIO = {"complexity": "1-low", "difficulty": "2-medium", "scenario_type": "c
 
 
 def rows(count=12, **changes):
-    made = []
+    log_rows = []
     for number in range(count):
         block = number // 4
         fields = {
@@ -34,8 +34,8 @@ def rows(count=12, **changes):
             "extras": {"cells": f"[{number} 4]"},
             "worker_id": "ba"[number % 2],
         }
-        made.append(LogRow(**(fields | changes)))
-    return made
+        log_rows.append(LogRow(**(fields | changes)))
+    return log_rows
 
 
 def write(base, episodes=None):
@@ -88,10 +88,10 @@ def test_columns_are_the_rows(tmp_path, no_row_reader):
 
 @pytest.mark.skipif(not REAL.is_dir(), reason=f"no recorded logs at {REAL}")
 def test_columns_of_every_recorded_log():
-    found = sorted(path.parent for path in REAL.rglob("logger_info.json"))
-    assert len(found) > 20
+    paths = sorted(path.parent for path in REAL.rglob("logger_info.json"))
+    assert len(paths) > 20
     valid = 0
-    for path in found:
+    for path in paths:
         try:
             log = read_log(path)
         except LogError as error:

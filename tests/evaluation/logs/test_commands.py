@@ -16,16 +16,16 @@ from tests.evaluation.logs.test_learnkit import rows as learnkit_rows
 
 @pytest.fixture
 def log(tmp_path):
-    made = rows(30)
-    made[2] = dataclasses.replace(made[2], metrics={"reward": 0.25, "length": 2})
-    return write_log(tmp_path, "demo", made, ["reward", "length"], SCENARIO, start=START)
+    log_rows = rows(30)
+    log_rows[2] = dataclasses.replace(log_rows[2], metrics={"reward": 0.25, "length": 2})
+    return write_log(tmp_path, "demo", log_rows, ["reward", "length"], SCENARIO, start=START)
 
 
 @pytest.fixture
 def old_log(tmp_path):
-    made = learnkit_rows()
-    made[3] = dataclasses.replace(made[3], termination_status="NOT_DONE")
-    return learnkit.write_log(tmp_path, "old", made, START)
+    log_rows = learnkit_rows()
+    log_rows[3] = dataclasses.replace(log_rows[3], termination_status="NOT_DONE")
+    return learnkit.write_log(tmp_path, "old", log_rows, START)
 
 
 def jaxsim(capsys, *arguments):
@@ -87,11 +87,11 @@ def test_every_error_of_a_log_of_2019_is_told(old_log, capsys):
 
 
 def test_warnings_are_told_up_to_a_limit_and_change_nothing(tmp_path, capsys):
-    made = [
+    log_rows = [
         LogRow(0, n, "train", "wake", "plain", {}, "complete", START, {"reward": 0.5})
         for n in range(50)
     ]
-    path = write_log(tmp_path, "demo", made, ["reward"], SCENARIO)
+    path = write_log(tmp_path, "demo", log_rows, ["reward"], SCENARIO)
     code, out, err = jaxsim(capsys, "validate", path)
     assert code == 0
     assert out.startswith("The log is valid.")
@@ -118,9 +118,9 @@ def test_what_is_no_log_says_so(tmp_path, capsys):
 
 
 def test_a_log_without_complete_episodes_has_no_regimes(tmp_path, capsys):
-    made = [dataclasses.replace(row, exp_status="incomplete") for row in rows(4)]
-    made[2] = dataclasses.replace(made[2], metrics=made[0].metrics)
-    path = write_log(tmp_path, "demo", made, ["reward", "length"], SCENARIO)
+    log_rows = [dataclasses.replace(row, exp_status="incomplete") for row in rows(4)]
+    log_rows[2] = dataclasses.replace(log_rows[2], metrics=log_rows[0].metrics)
+    path = write_log(tmp_path, "demo", log_rows, ["reward", "length"], SCENARIO)
     code, out, _ = jaxsim(capsys, "validate", path)
     assert code == 0
     assert out.splitlines()[0].endswith("0 complete episodes, 4 incomplete ones")
@@ -156,13 +156,13 @@ def test_the_columns_of_an_aggregate_are_l2loggers(log, kind, tmp_path, capsys, 
         "pace",
         "reward",
     ]
-    made = [row for row in rows(30) if row.exp_status == "complete"]
-    assert [int(line["exp_num"]) for line in lines] == [row.exp_num for row in made]
-    assert [line["task_name"] for line in lines] == [row.task_name.lower() for row in made]
-    assert [line["cells"] for line in lines] == [row.extras["cells"] for row in made]
-    assert [float(line["pace"]) for line in lines] == [row.extras["pace"] for row in made]
-    assert [json.loads(line["task_params"]) for line in lines] == [r.task_params for r in made]
-    assert lines[3]["timestamp"] == f"{made[3].timestamp:%Y%m%dT%H%M%S.%f}"
+    log_rows = [row for row in rows(30) if row.exp_status == "complete"]
+    assert [int(line["exp_num"]) for line in lines] == [row.exp_num for row in log_rows]
+    assert [line["task_name"] for line in lines] == [row.task_name.lower() for row in log_rows]
+    assert [line["cells"] for line in lines] == [row.extras["cells"] for row in log_rows]
+    assert [float(line["pace"]) for line in lines] == [row.extras["pace"] for row in log_rows]
+    assert [json.loads(line["task_params"]) for line in lines] == [r.task_params for r in log_rows]
+    assert lines[3]["timestamp"] == f"{log_rows[3].timestamp:%Y%m%dT%H%M%S.%f}"
     assert float(lines[2]["reward"]) == 0.25
     assert [int(line["regime_num"]) for line in lines][:9] == [0, 1, 1, 1, 1, 2, 3, 4, 4]
 
@@ -175,8 +175,8 @@ def test_an_aggregate_keeps_what_was_cut_off_on_request(log, tmp_path, capsys):
 
 
 def test_what_was_not_measured_is_an_empty_cell(tmp_path, capsys):
-    made = rows(4)
-    path = write_log(tmp_path, "demo", made, ["reward", "length"], SCENARIO)
+    log_rows = rows(4)
+    path = write_log(tmp_path, "demo", log_rows, ["reward", "length"], SCENARIO)
     jaxsim(capsys, "aggregate", path, "-o", tmp_path / "data")
     assert [line["reward"] for line in table(tmp_path / "data.tsv")] == ["0.0", "-0.0", "", "3.0"]
 
@@ -192,12 +192,12 @@ def test_an_aggregate_of_2019_has_rows_and_parameters(old_log, kind, tmp_path, c
     else:
         read = {"feather": pyarrow.feather.read_table, "parquet": pyarrow.parquet.read_table}
         lines = read[kind](path).to_pylist()
-    made = learnkit_rows()
-    assert len(lines) == len(made)
-    assert [float(line["reward"]) for line in lines] == [row.measures["reward"] for row in made]
-    assert [int(line["steps"]) for line in lines] == [row.steps for row in made]
-    assert [line["agent_pos"] for line in lines] == [row.extras["agent_pos"] for row in made]
-    assert json.loads(lines[5]["params"]) == made[5].params
+    log_rows = learnkit_rows()
+    assert len(lines) == len(log_rows)
+    assert [float(line["reward"]) for line in lines] == [row.measures["reward"] for row in log_rows]
+    assert [int(line["steps"]) for line in lines] == [row.steps for row in log_rows]
+    assert [line["agent_pos"] for line in lines] == [row.extras["agent_pos"] for row in log_rows]
+    assert json.loads(lines[5]["params"]) == log_rows[5].params
 
 
 def test_an_aggregate_of_2019_drops_what_was_cut_off_on_request(old_log, tmp_path, capsys):

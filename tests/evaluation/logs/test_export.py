@@ -204,9 +204,9 @@ def test_a_run_of_2019_is_the_records(records, tmp_path):
     assert [row.termination_status for row in log.rows] == status
     assert {row.seed for row in log.rows} == {7}
     assert [row.steps for row in log.rows] == records.columns["length"][1].tolist()
-    made = learnkit.episodes(log)
-    np.testing.assert_array_equal(made.value, records.columns["reward"][1])
-    np.testing.assert_array_equal(made.block, records.schedule.episode_blocks())
+    episodes = learnkit.episodes(log)
+    np.testing.assert_array_equal(episodes.value, records.columns["reward"][1])
+    np.testing.assert_array_equal(episodes.block, records.schedule.episode_blocks())
     scores = [float(row.extras["performance"]) for row in log.rows]
     np.testing.assert_array_equal(scores, records.columns["performance"][1])
 
@@ -234,7 +234,7 @@ def test_lifetimes_of_a_finished_run_are_exported(records, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         (["--lifetimes", "first"], "lifetimes is 'first'; it must be as 5, 0-63, 3,8-11 or all"),
         (["--lifetimes", "5-3"], "a range goes upwards"),
@@ -243,9 +243,9 @@ def test_lifetimes_of_a_finished_run_are_exported(records, tmp_path, capsys):
         (["--format", "csv"], "log format is 'csv'; it must be l2logger or learnkit"),
     ],
 )
-def test_nothing_is_exported_on_a_bad_request(records, tmp_path, capsys, given, words):
+def test_nothing_is_exported_on_a_bad_request(records, tmp_path, capsys, options, words):
     run = run_directory(records, tmp_path)
-    assert cli.main(["l2m", "export", str(run), *given]) == 2
+    assert cli.main(["l2m", "export", str(run), *options]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
     assert [path.name for path in run.iterdir()] == ["records.parquet"]

@@ -55,11 +55,11 @@ def test_the_newest_log_is_the_one_with_the_latest_time_in_its_name(folder):
     (folder / f"file-{SECONDS + 10**6}-0").touch()
     (folder / f".x-{SECONDS + 10**6}-0.partial").mkdir()
     os.utime(folder / "plain", (1e9, 1e9))
-    found = home.log_folders()
-    assert [log.path.name[0] for log in found] == ["c", "b", "a", "p"]
-    assert found[2].created == datetime.fromtimestamp(MILLISECONDS / 1000)
-    assert found[1].created == datetime.fromtimestamp(SECONDS + 0.285338)
-    assert found[3].created == datetime.fromtimestamp(1e9)
+    logs = home.log_folders()
+    assert [log.path.name[0] for log in logs] == ["c", "b", "a", "p"]
+    assert logs[2].created == datetime.fromtimestamp(MILLISECONDS / 1000)
+    assert logs[1].created == datetime.fromtimestamp(SECONDS + 0.285338)
+    assert logs[3].created == datetime.fromtimestamp(1e9)
 
 
 @pytest.mark.requirement(102)
@@ -84,13 +84,13 @@ def test_info_gets_one_path(folder, capsys):
     assert info.main(["-get", "lastlog"]) == 1
     assert "no log in" in capsys.readouterr().err
     (folder / "x").mkdir()
-    for wanted, path in (
+    for name, path in (
         ("logdir", folder),
         ("datadir", folder.parent),
         ("lastlog", folder / "x"),
     ):
         for option in ("-get", "--get"):
-            assert info.main([option, wanted]) == 0
+            assert info.main([option, name]) == 0
             assert capsys.readouterr().out == f"{path}\n"
 
 

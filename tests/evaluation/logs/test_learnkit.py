@@ -50,8 +50,12 @@ def rows(count=12, **changes):
     return [row(number, **changes) for number in range(count)]
 
 
-def write(base, made=None, **changes):
-    arguments = {"name": "syllabus_CL", "rows": rows() if made is None else made, "start": START}
+def write(base, log_rows=None, **changes):
+    arguments = {
+        "name": "syllabus_CL",
+        "rows": rows() if log_rows is None else log_rows,
+        "start": START,
+    }
     return write_log(base, **(arguments | changes))
 
 
@@ -82,11 +86,11 @@ def test_the_blocks_of_a_real_log_are_those_that_its_tools_found():
 @needs_real_log
 def test_the_episodes_of_a_real_log_give_the_recorded_numbers():
     """Sub-episodes averaged, then a moving average of 11 and its maximum."""
-    made = episodes(read_log(REAL))
+    averaged = episodes(read_log(REAL))
     expected = json.loads((FOLDER / "out" / "seed_formula.json").read_text())
     assert len(expected) == 12
     for block, numbers in expected.items():
-        value = made.value[made.block == int(block)]
+        value = averaged.value[averaged.block == int(block)]
         assert len(value) == numbers["n_episodes"]
         smooth = np.convolve(value, np.full(11, 1 / 11), "valid")
         assert smooth.max() == pytest.approx(numbers["saturation_value"], rel=1e-12)
@@ -155,12 +159,12 @@ def test_the_same_rows_give_the_same_bytes(tmp_path):
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    made = rows()
-    made[3] = dataclasses.replace(
-        made[3], termination_status="NOT_DONE", source="RESET", seed=None, steps=None
+    log_rows = rows()
+    log_rows[3] = dataclasses.replace(
+        log_rows[3], termination_status="NOT_DONE", source="RESET", seed=None, steps=None
     )
-    log = read_log(write(tmp_path, made))
-    assert list(log.rows) == made
+    log = read_log(write(tmp_path, log_rows))
+    assert list(log.rows) == log_rows
     assert (log.warnings, log.measures) == ((), ("reward",))
     assert [(b.block, b.phase_number, b.phase_type) for b in log.blocks] == [
         (0, 1, "train"),
@@ -170,7 +174,7 @@ def test_what_is_written_is_read_back(tmp_path):
 
 
 def test_scores_of_classification(tmp_path):
-    made = [
+    log_rows = [
         row(
             number,
             measures={"score_error": score, "score_top5": score / 2},
@@ -178,11 +182,11 @@ def test_scores_of_classification(tmp_path):
         )
         for number, score in enumerate([float("nan"), 0.5, float("nan"), 0.25])
     ]
-    log = read_log(write(tmp_path, made))
+    log = read_log(write(tmp_path, log_rows))
     assert (log.measures, log.warnings) == (("score_error", "score_top5"), ())
-    made = episodes(log, "score_top5")
-    np.testing.assert_array_equal(made.value, [0.25, 0.125])
-    np.testing.assert_array_equal(made.sub_episodes, [2, 2])
+    averaged = episodes(log, "score_top5")
+    np.testing.assert_array_equal(averaged.value, [0.25, 0.125])
+    np.testing.assert_array_equal(averaged.sub_episodes, [2, 2])
 
 
 @pytest.mark.parametrize(
@@ -218,10 +222,10 @@ def test_scores_of_classification(tmp_path):
     ],
 )
 def test_a_bad_row_is_refused_and_nothing_is_left(changes, words, tmp_path):
-    made = rows()
-    made[5] = dataclasses.replace(made[5], **changes)
+    log_rows = rows()
+    log_rows[5] = dataclasses.replace(log_rows[5], **changes)
     with pytest.raises(ValueError, match=words):
-        write(tmp_path, made)
+        write(tmp_path, log_rows)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -285,8 +289,8 @@ def damage(path, file, old, new):
 )
 def test_every_error_has_file_and_line(file, old, new, line, words, tmp_path):
     path = damage(write(tmp_path), file, old, new)
-    found = [p for p in check_log(path) if words in p.message]
-    assert [(p.path, p.line, p.severity) for p in found] == [(path / file, line, "error")]
+    problems = [p for p in check_log(path) if words in p.message]
+    assert [(p.path, p.line, p.severity) for p in problems] == [(path / file, line, "error")]
     with pytest.raises(LogError, match=f"{file.rpartition('/')[2]}:{line}: error"):
         read_log(path)
 
@@ -371,11 +375,11 @@ def test_files_that_cannot_be_read(tmp_path):
 
 @pytest.mark.requirement(99)
 def test_sub_episodes_are_averaged_and_policies_differ(tmp_path):
-    made = rows(6)
-    made[1] = dataclasses.replace(made[1], termination_status="NOT_DONE")
-    made[4] = dataclasses.replace(made[4], termination_status="NOT_DONE")
-    made[5] = dataclasses.replace(made[5], termination_status="NOT_DONE")
-    log = read_log(write(tmp_path, made))
+    log_rows = rows(6)
+    log_rows[1] = dataclasses.replace(log_rows[1], termination_status="NOT_DONE")
+    log_rows[4] = dataclasses.replace(log_rows[4], termination_status="NOT_DONE")
+    log_rows[5] = dataclasses.replace(log_rows[5], termination_status="NOT_DONE")
+    log = read_log(write(tmp_path, log_rows))
     keep, drop = episodes(log), episodes(log, not_done="drop")
     np.testing.assert_allclose(keep.value, np.array([0.5, 2.5, 4.5]) / 7, rtol=1e-15)
     assert list(keep.complete) == [False, True, False]
@@ -387,11 +391,11 @@ def test_sub_episodes_are_averaged_and_policies_differ(tmp_path):
 
 
 def test_what_is_not_measured_is_left_out_of_the_mean(tmp_path):
-    made = rows(4)
+    log_rows = rows(4)
     for number in (0, 2, 3):
-        made[number] = dataclasses.replace(made[number], measures={"reward": float("nan")})
-    found = episodes(read_log(write(tmp_path, made)))
-    np.testing.assert_array_equal(found.value, [1 / 7, np.nan])
+        log_rows[number] = dataclasses.replace(log_rows[number], measures={"reward": float("nan")})
+    averaged = episodes(read_log(write(tmp_path, log_rows)))
+    np.testing.assert_array_equal(averaged.value, [1 / 7, np.nan])
 
 
 @pytest.mark.parametrize(

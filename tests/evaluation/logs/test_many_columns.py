@@ -70,7 +70,9 @@ def test_headers_are_compared_in_linear_time(twice):
         Counted.compared = 0
         assert check_header(Path("t"), header, tuple(COLUMNS), problems) == (not twice)
         if twice:
-            assert [p.message for p in problems.found] == ["the column 'further0' is there twice"]
+            assert [p.message for p in problems.problems] == [
+                "the column 'further0' is there twice"
+            ]
         return Counted.compared
 
     assert comparisons(MANY) <= LINEAR * comparisons(FEW)

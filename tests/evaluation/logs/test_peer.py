@@ -64,11 +64,11 @@ def contents(directory):
 
 def untimed(directory):
     """Files without the moments in them, which stand in the ninth field of every row."""
-    made = contents(directory)
+    files = contents(directory)
     for row in read_log(directory).rows:
         when = f"{row.timestamp:%Y%m%dT%H%M%S.%f}".encode()
-        made = {name: content.replace(when, b"<time>") for name, content in made.items()}
-    return made
+        files = {name: content.replace(when, b"<time>") for name, content in files.items()}
+    return files
 
 
 def log_with_ours(base):
@@ -205,9 +205,9 @@ class TestPeer:
         ]
         assert tables[0][0] == tables[1][0]
         assert len(tables[0]) == len(tables[1]) == 53
-        for expected, made in zip(tables[0][1:], tables[1][1:], strict=True):
-            assert made[:10] == expected[:10]
-            for cell, other in zip(made[10:], expected[10:], strict=True):
+        for expected, ours in zip(tables[0][1:], tables[1][1:], strict=True):
+            assert ours[:10] == expected[:10]
+            for cell, other in zip(ours[10:], expected[10:], strict=True):
                 assert math.isclose(float(cell), float(other), rel_tol=1e-14)
 
     @pytest.mark.parametrize("content", ["run", "odd"])
@@ -226,9 +226,9 @@ class TestPeer:
         monkeypatch.setenv("L2DATA", str(tmp_path))
         ours = ["--compat", "l2metrics-3.1", "-O", str(tmp_path / "ours"), "-o", "ours"]
         assert cli.main(["l2metrics", *words, *ours]) == 0
-        said = capsys.readouterr().err
+        text = capsys.readouterr().err
         why = json.loads((tmp_path / "ours" / "ours_metrics.json").read_text())["why"]
-        assert [line for line in theirs if not is_said(line, said, why)] == []
+        assert [line for line in theirs if not is_said(line, text, why)] == []
 
 
 REASONED = {
@@ -251,11 +251,11 @@ SAID = {
 """Beginning of a warning of l2metrics, and what ours says."""
 
 
-def is_said(line, said, why):
+def is_said(line, text, why):
     """Whether a warning of the real l2metrics stands in our standard error or in our JSON."""
     missing = re.match(r"Cannot compute (.+?)(?: for task (\S+))? - ", line)
     if missing is None:
-        return any(line.startswith(begin) and words in said for begin, words in SAID.items())
+        return any(line.startswith(begin) and words in text for begin, words in SAID.items())
     metric, task = missing.groups()
     reasons = why["task_metrics"][task] if task else why
     return bool(reasons.get(REASONED[metric]))

@@ -47,11 +47,11 @@ def test_interval_equals_slow_resamples(missing):
     ]
     for column in range(one.shape[1]):
         ranks = [np.sort(values[:, column]) for values in (one, other)]
-        found = [
+        resamples = [
             share(np.repeat(ranks[0], w.astype(int)), np.repeat(ranks[1], v.astype(int)))
             for w, v in zip(*draws, strict=True)
         ]
-        ends = np.percentile(found, [10, 90])
+        ends = np.percentile(resamples, [10, 90])
         np.testing.assert_allclose([result.low[column], result.high[column]], ends, rtol=1e-12)
 
 

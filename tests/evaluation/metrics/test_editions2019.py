@@ -373,8 +373,8 @@ def log():
 @recorded
 def test_the_numbers_of_version_0_2(log, x64):
     text = (LEARNKIT / "out" / "v020_CL" / "metrics.json").read_text()
-    (wanted,) = json.loads(text)["metrics"].values()
+    (expected,) = json.loads(text)["metrics"].values()
     best = BEST(log.by_block("reward", "mean"), log.counts, 11, "v0.2")
     time = TIME(log.by_block("reward", "mean"), log.counts, 11, "v0.2")
-    np.testing.assert_allclose(best.values, list(wanted["saturation_value"].values()), rtol=1e-12)
-    np.testing.assert_array_equal(time.values, list(wanted["eps_to_saturation"].values()))
+    np.testing.assert_allclose(best.values, list(expected["saturation_value"].values()), rtol=1e-12)
+    np.testing.assert_array_equal(time.values, list(expected["eps_to_saturation"].values()))

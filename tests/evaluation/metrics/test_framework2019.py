@@ -65,7 +65,7 @@ def twin_integral(block, window):
     return sum(windows) / len(block) if windows else Reason.BLOCK_TOO_SHORT
 
 
-def twin_recovery(blocks, position, played, window):
+def twin_recovery(blocks, position, performance, window):
     if blocks[position].mode != "train":
         return Reason.NOT_A_TRAINING_BLOCK
     for later in range(position + 1, len(blocks)):
@@ -73,10 +73,10 @@ def twin_recovery(blocks, position, played, window):
             break
     else:
         return Reason.NO_LATER_TRAINING
-    best = twin_saturation(played[position], window)
+    best = twin_saturation(performance[position], window)
     if isinstance(best, Reason):
         return best
-    windows = twin_windows(played[later], window)
+    windows = twin_windows(performance[later], window)
     if not windows:
         return Reason.PARTNER_TOO_SHORT
     for first, mean in enumerate(windows):
@@ -85,7 +85,7 @@ def twin_recovery(blocks, position, played, window):
     return Reason.NEVER_RECOVERED
 
 
-def twin_maintenance(blocks, position, played, window, metric):
+def twin_maintenance(blocks, position, performance, window, metric):
     if blocks[position].mode != "test":
         return Reason.NOT_A_TEST_BLOCK
     for earlier in reversed(range(position)):
@@ -97,24 +97,24 @@ def twin_maintenance(blocks, position, played, window, metric):
             break
     else:
         return Reason.NOT_TRAINED_BEFORE
-    own, trained = metric(played[position], window), metric(played[earlier], window)
-    if isinstance(own, Reason):
-        return own
-    return Reason.PARTNER_TOO_SHORT if isinstance(trained, Reason) else trained - own
+    tested, trained = metric(performance[position], window), metric(performance[earlier], window)
+    if isinstance(tested, Reason):
+        return tested
+    return Reason.PARTNER_TOO_SHORT if isinstance(trained, Reason) else trained - tested
 
 
-def twin_metrics(blocks, played, window):
+def twin_metrics(blocks, performance, window):
     everything = range(len(blocks))
     return {
-        "saturation_value": [twin_saturation(block, window) for block in played],
-        "time_to_saturation": [twin_time(block, window) for block in played],
-        "normalized_integral": [twin_integral(block, window) for block in played],
-        "recovery_time": [twin_recovery(blocks, b, played, window) for b in everything],
+        "saturation_value": [twin_saturation(block, window) for block in performance],
+        "time_to_saturation": [twin_time(block, window) for block in performance],
+        "normalized_integral": [twin_integral(block, window) for block in performance],
+        "recovery_time": [twin_recovery(blocks, b, performance, window) for b in everything],
         "performance_maintenance_saturation_value": [
-            twin_maintenance(blocks, b, played, window, twin_saturation) for b in everything
+            twin_maintenance(blocks, b, performance, window, twin_saturation) for b in everything
         ],
         "performance_maintenance_time_to_saturation": [
-            twin_maintenance(blocks, b, played, window, twin_time) for b in everything
+            twin_maintenance(blocks, b, performance, window, twin_time) for b in everything
         ],
     }
 
@@ -152,13 +152,13 @@ def lifetimes(draw):
         for _ in range(BLOCKS)
     ]
     level = st.integers(-STEPS, STEPS) if draw(st.booleans()) else st.integers(48, 51)
-    played = [draw(st.lists(level, min_size=b.count, max_size=b.count)) for b in blocks]
-    return blocks, played
+    performance = [draw(st.lists(level, min_size=b.count, max_size=b.count)) for b in blocks]
+    return blocks, performance
 
 
-def padded(played, dtype, fill=np.nan):
-    values = np.full((1, len(played), EPISODES), fill, dtype)
-    for row, block in zip(values[0], played, strict=True):
+def padded(performance, dtype, fill=np.nan):
+    values = np.full((1, len(performance), EPISODES), fill, dtype)
+    for row, block in zip(values[0], performance, strict=True):
         row[: len(block)] = np.array(block) / STEPS
     return values
 
@@ -168,23 +168,23 @@ def padded(played, dtype, fill=np.nan):
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(case=lifetimes())
 def test_every_metric_equals_the_exact_twin(case, window):
-    blocks, played = case
-    exact = [[Fraction(step, STEPS) for step in block] for block in played]
-    result = block_metrics(padded(played, np.float32), blocks, window)
+    blocks, performance = case
+    exact = [[Fraction(step, STEPS) for step in block] for block in performance]
+    result = block_metrics(padded(performance, np.float32), blocks, window)
     assert_equals_twin(result, twin_metrics(blocks, exact, window), 0, 3e-6)
 
 
 def test_float64_stays_float64_and_is_closer():
     generator = np.random.default_rng(1)
     blocks = [Block("train", "a", (), EPISODES), Block("test", "a", (), EPISODES)]
-    played = generator.integers(0, STEPS, (2, EPISODES)).tolist()
-    exact = [[Fraction(step, STEPS) for step in block] for block in played]
+    performance = generator.integers(0, STEPS, (2, EPISODES)).tolist()
+    exact = [[Fraction(step, STEPS) for step in block] for block in performance]
     with jax.enable_x64(True):
-        result = block_metrics(padded(played, np.float64), blocks, 5)
+        result = block_metrics(padded(performance, np.float64), blocks, 5)
         assert {metric.values.dtype for metric in result.values()} == {jnp.dtype("float64")}
         assert {metric.reasons.dtype for metric in result.values()} == {jnp.dtype("int32")}
         assert_equals_twin(result, twin_metrics(blocks, exact, 5), 0, 1e-15)
-    single = block_metrics(padded(played, np.float32), blocks, 5)
+    single = block_metrics(padded(performance, np.float32), blocks, 5)
     assert {metric.values.dtype for metric in single.values()} == {jnp.dtype("float32")}
 
 
@@ -228,7 +228,7 @@ def test_worked_example_between_blocks():
         Block("test", "pole", ("short",), 3),
         Block("test", "cart", ("long",), 3),
     ]
-    played = [
+    performance = [
         [0, 100, 100, 100],  # saturation 100 at episode 4
         [100, 100, 100],  # kept
         [0, 98, 98, 98, 100, 100],  # 98 is within 2 %, at episode 4; 298/3 at episode 6
@@ -236,7 +236,7 @@ def test_worked_example_between_blocks():
         [100, 100, 100],  # better than when trained
         [0, 0, 0],
     ]
-    values = padded([[STEPS * x for x in block] for block in played], np.float32)
+    values = padded([[STEPS * x for x in block] for block in performance], np.float32)
     result = block_metrics(values, blocks, 3)
     table = {name: np.asarray(metric.values[0]) for name, metric in result.items()}
     nan = np.nan
@@ -302,13 +302,13 @@ def test_reasons_name_the_partner_where_it_is_the_partner():
     values = np.ones((1, 3, 5), np.float32)
     values[0, 1, 2] = np.nan
     result = block_metrics(values, blocks, 5)
-    named = {name: [Reason(int(r)) for r in m.reasons[0]] for name, m in result.items()}
-    assert named["recovery_time"] == [
+    reasons = {name: [Reason(int(r)) for r in m.reasons[0]] for name, m in result.items()}
+    assert reasons["recovery_time"] == [
         Reason.PARTNER_NON_FINITE,
         Reason.NO_LATER_TRAINING,
         Reason.NOT_A_TRAINING_BLOCK,
     ]
-    assert named["performance_maintenance_saturation_value"][2] is Reason.PARTNER_NON_FINITE
+    assert reasons["performance_maintenance_saturation_value"][2] is Reason.PARTNER_NON_FINITE
 
 
 def test_every_reason_has_a_sentence():
@@ -415,8 +415,8 @@ def test_pairs_of_a_schedule():
 def test_maintenance_of_any_metric():
     metric = Numbers(jnp.array([[5.0, 3.0]]), jnp.zeros((1, 2), jnp.int32))
     pairs = pair_blocks([Block("train", "a", (), 1), Block("test", "a", (), 1)])
-    kept = performance_maintenance(metric, pairs.maintenance)
-    np.testing.assert_array_equal(kept.values, [[np.nan, 2.0]])
+    maintenance = performance_maintenance(metric, pairs.maintenance)
+    np.testing.assert_array_equal(maintenance.values, [[np.nan, 2.0]])
 
 
 # ------------------------------------------------------------------ errors
@@ -455,7 +455,7 @@ def test_bad_arguments_say_what_to_change():
             values, counts, length="n"
         ),
         "between 0 and the 24 episodes": lambda: saturation_value(values, counts + 1),
-        "give one count a block": lambda: saturation_value(values, counts[:5]),
+        "give one count per block": lambda: saturation_value(values, counts[:5]),
         "counts must be integers": lambda: saturation_value(values, counts * 1.0),
         "real numbers": lambda: moving_average(values * 1j),
         "at least one axis": lambda: moving_average(3.0),
@@ -520,5 +520,5 @@ def test_a_log_of_2020_gives_what_the_document_says(recorded_data):
     }
     assert len(expected) == len(blocks) == 12
     for name, column in columns.items():
-        wanted = [expected[str(block)][name] for block in range(12)]
-        np.testing.assert_allclose(column, wanted, rtol=1e-13, err_msg=name)
+        numbers = [expected[str(block)][name] for block in range(12)]
+        np.testing.assert_allclose(column, numbers, rtol=1e-13, err_msg=name)

@@ -91,9 +91,9 @@ def test_intervals_equal_percentiles_of_slow_resamples(name, missing):
     for column, low, high in zip(values.T, result.low, result.high, strict=True):
         # Ranks of a column are drawn for what needs the values in order.
         values_drawn = column if name in ("mean", "std") else np.sort(column)
-        drawn = [present(np.repeat(values_drawn, row.astype(int))) for row in weights]
-        found = [SLOW[name](d) for d in drawn if len(d) > (name == "std")]
-        np.testing.assert_allclose([low, high], np.percentile(found, [5, 95]), rtol=1e-9)
+        draws = [present(np.repeat(values_drawn, row.astype(int))) for row in weights]
+        statistics = [SLOW[name](d) for d in draws if len(d) > (name == "std")]
+        np.testing.assert_allclose([low, high], np.percentile(statistics, [5, 95]), rtol=1e-9)
 
 
 def test_all_at_once_are_the_same_bits_as_one_by_one(monkeypatch):
@@ -211,9 +211,9 @@ def test_many_metrics_at_once_are_the_same_bits_as_one_by_one():
         assert together[name].mean.shape == one.values.shape[1:]
         np.testing.assert_array_equal(together[name].missing, alone.missing)
         for statistic in STATISTICS:
-            ours, own = together[name].estimates[statistic], alone.estimates[statistic]
+            ours, single = together[name].estimates[statistic], alone.estimates[statistic]
             for field in ("values", "low", "high", "reasons"):
-                np.testing.assert_array_equal(getattr(ours, field), getattr(own, field))
+                np.testing.assert_array_equal(getattr(ours, field), getattr(single, field))
     assert summarise_all({}) == {}
 
 
@@ -247,7 +247,7 @@ def test_metrics_of_different_lifetimes_are_refused():
 
 def test_a_studentised_interval_is_that_of_its_resampled_t_values():
     values = np.random.default_rng(3).lognormal(size=20)
-    found = bootstrap_interval(values, 1, 0.9, 500, method="studentised")
+    interval = bootstrap_interval(values, 1, 0.9, 500, method="studentised")
     weights = np.concatenate(list(bootstrap.resample_weights(20, 500, 1)))
     means = weights @ values / 20
     spreads = np.sqrt((weights @ values**2 / 20 - means**2) * 20 / 19)
@@ -257,8 +257,8 @@ def test_a_studentised_interval_is_that_of_its_resampled_t_values():
     t = (means - values.mean()) / (spreads / np.sqrt(20))
     error = values.std(ddof=1) / np.sqrt(20)
     low, high = values.mean() - np.quantile(t, [0.95, 0.05]) * error
-    np.testing.assert_allclose([found.low, found.high], [low, high], rtol=1e-6)
-    assert found.high - values.mean() > values.mean() - found.low  # the tail is above
+    np.testing.assert_allclose([interval.low, interval.high], [low, high], rtol=1e-6)
+    assert interval.high - values.mean() > values.mean() - interval.low  # the tail is above
 
 
 def close_together(size, columns):
@@ -300,17 +300,17 @@ def test_calibrated_intervals_of_few_or_coarse_values_are_students():
     half = 4.30265273 * np.std([1, 2, 4], ddof=1) / np.sqrt(3)
     np.testing.assert_allclose([few.low, few.high], [7 / 3 - half, 7 / 3 + half], rtol=1e-6)
     coarse = np.repeat([0.0, 1.0], [15, 5])
-    found = bootstrap_interval(coarse, method="calibrated")
+    interval = bootstrap_interval(coarse, method="calibrated")
     half = 2.09302405 * coarse.std(ddof=1) / np.sqrt(20)
-    np.testing.assert_allclose([found.low, found.high], [0.25 - half, 0.25 + half], rtol=1e-6)
+    np.testing.assert_allclose([interval.low, interval.high], [0.25 - half, 0.25 + half], rtol=1e-6)
     equal = bootstrap_interval(np.full(9, 0.3), method="calibrated")
     assert (equal.low, equal.high) == (0.3, 0.3)
 
 
 def test_shares_of_lifetimes_have_wilsons_interval():
     values = metric(np.repeat([0.0, 1.0], [3, 27]))
-    found = summarise_all({"cdt": values, "mean": values})
-    share, mean = found["cdt"], found["mean"]
+    summaries = summarise_all({"cdt": values, "mean": values})
+    share, mean = summaries["cdt"], summaries["mean"]
     z, n, p = 1.959963985, 30, 0.9
     centre, weight = p + z * z / (2 * n), 1 + z * z / n
     half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -323,8 +323,8 @@ def test_shares_of_lifetimes_have_wilsons_interval():
 @pytest.mark.parametrize("size", [8, 30])
 def test_calibrated_intervals_of_means_hold_what_they_should(size):
     values = np.random.default_rng(size).normal(size=(size, 1500))
-    found = bootstrap_interval(values, method="calibrated", resamples=1000)
-    covered = ((found.low <= 0) & (found.high >= 0)).mean()
+    interval = bootstrap_interval(values, method="calibrated", resamples=1000)
+    covered = ((interval.low <= 0) & (interval.high >= 0)).mean()
     assert 0.93 <= covered <= 0.97
 
 

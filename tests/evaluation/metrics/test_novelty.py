@@ -11,8 +11,8 @@ import pytest
 
 from evaluation.metrics import Reason
 from evaluation.metrics.novelty import (
+    Answers,
     Labels,
-    Said,
     Trials,
     amoc_delay,
     amoc_wsu,
@@ -74,7 +74,7 @@ def four_trials():
     base = [0.8, 1.0] * 4 + [0.5] * 12
     good = [1.0, 0.8] * 4 + [0.4, 0.6] + [0.7] * 8 + [0.9, 1.0]
     poor = [1.0, 0.8] * 4 + [0.5] * 12
-    said = [
+    probability = [
         [0.1] * 8 + [0.2, 0.3, 0.4] + [0.6] * 9,
         [0.1] * 5 + [0.7, 0.1, 0.1] + [0.6] * 12,
         [0.1] * 8 + [0.2] * 12,
@@ -84,7 +84,7 @@ def four_trials():
     return Trials(
         agent,
         np.array([base] * 4),
-        np.array(said),
+        np.array(probability),
         np.full((4, 20), 0.5),
         np.full(4, 8),
         np.full(4, 20),
@@ -95,10 +95,10 @@ def trial(probability, button, threshold=0.5, performance=None, baseline=None):
     """One trial of a batch of one."""
     probability = np.array([probability], np.float64)
     nothing = np.full(probability.shape, np.nan)
-    given = [nothing if v is None else np.array([v], np.float64) for v in (performance, baseline)]
+    rows_of = [nothing if v is None else np.array([v], np.float64) for v in (performance, baseline)]
     length = probability.shape[1]
     thresholds = np.full(probability.shape, threshold)
-    return Trials(*given, probability, thresholds, np.array([button]), np.array([length]))
+    return Trials(*rows_of, probability, thresholds, np.array([button]), np.array([length]))
 
 
 def labels(number, level=201, visibility=0):
@@ -111,7 +111,7 @@ def labels(number, level=201, visibility=0):
 
 
 def nothing_said(number, digit=1):
-    return Said(
+    return Answers(
         np.full((number, 9), np.nan), np.full(number, digit), no_words(number), no_words(number)
     )
 
@@ -120,13 +120,13 @@ def nothing_said(number, digit=1):
 
 
 def test_detection_of_the_first_example():
-    found = detection(four_trials())
-    assert found.false_positives.tolist() == [0, 1, 0, 0]
-    assert found.true_positives.tolist() == [9, 12, 0, 12]
-    assert found.true_negatives.tolist() == [8, 7, 8, 8]
-    assert found.delay.tolist() == [3, 0, 12, 0]
-    assert found.correct.tolist() == [True, False, False, True]
-    share = correct_rejections(found, four_trials())
+    counts = detection(four_trials())
+    assert counts.false_positives.tolist() == [0, 1, 0, 0]
+    assert counts.true_positives.tolist() == [9, 12, 0, 12]
+    assert counts.true_negatives.tolist() == [8, 7, 8, 8]
+    assert counts.delay.tolist() == [3, 0, 12, 0]
+    assert counts.correct.tolist() == [True, False, False, True]
+    share = correct_rejections(counts, four_trials())
     assert share.values.tolist() == [1, 0.875, 1, 1]
     assert amoc_wsu(four_trials()).tolist() == [1, 0.875, 1, 1]
 
@@ -187,32 +187,34 @@ def test_the_example_on_file(recorded_data):
     button = np.array([t["tau"] for t in expected["trials"]])
     trials = Trials(*columns, button, np.full(4, 20))
     # The file has float64 numbers in full: only the order of sums differs.
-    found, reacted = detection(trials), reaction(trials, expected["m"])
-    counts = ("FP", "TP", "FN", "TN", "CDT")
+    counts, reacted = detection(trials), reaction(trials, expected["m"])
+    keys = ("FP", "TP", "FN", "TN", "CDT")
     for place, one in enumerate(expected["per_trial"]):
         got = (
-            found.false_positives,
-            found.true_positives,
-            found.delay,
-            found.true_negatives,
-            found.correct,
+            counts.false_positives,
+            counts.true_positives,
+            counts.delay,
+            counts.true_negatives,
+            counts.correct,
         )
-        assert [int(column[place]) for column in got] == [one[name] for name in counts]
+        assert [int(column[place]) for column in got] == [one[name] for name in keys]
         assert amoc_wsu(trials)[place] == pytest.approx(one["AMOC"], abs=1e-12)
-        for name, own in PER_TRIAL.items():
-            value = getattr(reacted, own).values[place]
+        for name, field in PER_TRIAL.items():
+            value = getattr(reacted, field).values[place]
             assert value == pytest.approx(one[name], abs=1e-12), name
     cell = rows(trials, labels(4), nothing_said(4), expected["m"], resamples=10)[0]
     assert set(SUMMARY) == set(expected["summary"])
-    for name, own in SUMMARY.items():
-        assert cell.values[own].values == pytest.approx(expected["summary"][name], abs=1e-12), name
+    for name, field in SUMMARY.items():
+        assert cell.values[field].values == pytest.approx(expected["summary"][name], abs=1e-12), (
+            name
+        )
 
 
 def test_areas_of_the_second_example():
-    said = np.zeros(10)
-    said[[1, 2, 5, 6, 8]] = 0.9, 0.2, 0.1, 0.8, 0.3
+    probability = np.zeros(10)
+    probability[[1, 2, 5, 6, 8]] = 0.9, 0.2, 0.1, 0.8, 0.3
     # Printed with six decimals.
-    assert amoc_wsu(trial(said, 4))[0] == pytest.approx(0.416667, abs=1e-6)
+    assert amoc_wsu(trial(probability, 4))[0] == pytest.approx(0.416667, abs=1e-6)
     early, late = [0.3] * 4 + [0] * 6, [0] * 4 + [0.3] * 6
     got = [amoc_wsu(trial(p, 4))[0] for p in ([0] * 10, early, late, [0.5] * 10)]
     assert got == [0, 0, 1, 0]
@@ -220,14 +222,14 @@ def test_areas_of_the_second_example():
 
 def test_level_zero_of_the_third_example():
     one = trial([0] * 9 + [0.7], 10)
-    found = detection(one)
-    assert (found.false_positives[0], bool(found.correct[0])) == (1, False)
-    assert correct_rejections(found, one).values[0] == pytest.approx(0.9)
+    counts = detection(one)
+    assert (counts.false_positives[0], bool(counts.correct[0])) == (1, False)
+    assert correct_rejections(counts, one).values[0] == pytest.approx(0.9)
     assert amoc_wsu(one)[0] == 0
-    own = measures(one, nothing_said(1, 0), [False], 1)
-    assert own["false_alarms"].values[0] == 1
+    numbers = measures(one, nothing_said(1, 0), [False], 1)
+    assert numbers["false_alarms"].values[0] == 1
     for name in ("cdt", "found", "mean_delay", "amoc_wsu", "asymptotic_nrp", "opti"):
-        assert own[name].reasons[0] == Reason.NO_NOVELTY, name
+        assert numbers[name].reasons[0] == Reason.NO_NOVELTY, name
     quiet = trial([0] * 10, 10)
     assert detection(quiet).false_positives[0] == 0
     assert correct_rejections(detection(quiet), quiet).values[0] == 1
@@ -235,17 +237,17 @@ def test_level_zero_of_the_third_example():
 
 def test_detection_index_of_the_fourth_example():
     novel = np.array([0, 0, 0, 1, 1, 1], bool)
-    said = np.array([0.1, 0.2, 0.6, 0.3, 0.7, 0.9])
-    early, right, never = (threshold_index(novel, said, limit) for limit in (0.5, 0.7, 0.95))
+    probability = np.array([0.1, 0.2, 0.6, 0.3, 0.7, 0.9])
+    early, right, never = (threshold_index(novel, probability, limit) for limit in (0.5, 0.7, 0.95))
     assert (early.truth, early.reported, early.correct, early.needed) == (4, 3, False, 2)
     assert (right.reported, right.correct, right.needed) == (5, True, 2)
     assert (never.reported, never.correct, never.needed) == (7, False, 1)
 
 
 def test_characterisation_of_the_example():
-    said = np.zeros((2, 9))
-    said[:, [0, 3, 7]] = 0.2, 0.5, 0.3
-    got = characterisation(said, np.array([3, 7]))
+    probabilities = np.zeros((2, 9))
+    probabilities[:, [0, 3, 7]] = 0.2, 0.5, 0.3
+    got = characterisation(probabilities, np.array([3, 7]))
     assert got.accuracy.values.tolist() == [1, 0]
     # Logarithms are printed with six decimals; Brier scores are exact but for rounding in float64.
     np.testing.assert_allclose(got.log_score.values, [0.693147, 1.203973], atol=1e-6)
@@ -256,8 +258,8 @@ def test_characterisation_of_the_example():
 
 
 def test_ties_zeros_and_silence_in_characterisations():
-    said = np.array([[0.5] * 9, [0.0] * 9, [math.nan] * 9])
-    got = characterisation(said, np.array([0, 0, 0]))
+    probabilities = np.array([[0.5] * 9, [0.0] * 9, [math.nan] * 9])
+    got = characterisation(probabilities, np.array([0, 0, 0]))
     assert got.accuracy.values[:2].tolist() == [1, 0]
     assert got.log_score.values[1] == pytest.approx(-math.log(1e-6))
     assert got.accuracy.reasons.tolist() == [0, 0, Reason.NOT_CHARACTERISED]
@@ -307,8 +309,8 @@ def test_why_a_reaction_is_missing():
 
 def test_an_episode_without_a_report_is_not_flagged():
     one = trial([0, math.nan, math.nan, 0.9], 2)
-    found = detection(one)
-    assert (found.false_positives[0], found.delay[0], bool(found.correct[0])) == (0, 1, True)
+    counts = detection(one)
+    assert (counts.false_positives[0], counts.delay[0], bool(counts.correct[0])) == (0, 1, True)
     assert amoc_wsu(one)[0] == 1
 
 
@@ -351,11 +353,11 @@ def slow_delay(probability, button):
 
 def test_areas_are_those_of_their_definitions():
     draws = np.random.default_rng(0)
-    said = np.round(draws.uniform(size=(200, 12)), 1) * (draws.uniform(size=(200, 12)) < 0.6)
+    probability = np.round(draws.uniform(size=(200, 12)), 1) * (draws.uniform(size=(200, 12)) < 0.6)
     button = draws.integers(1, 12, 200)
-    nothing = np.zeros_like(said)
-    batch = Trials(nothing, nothing, said, nothing, button, np.full(200, 12))
-    pairs = [(p, int(b)) for p, b in zip(said.tolist(), button, strict=True)]
+    nothing = np.zeros_like(probability)
+    batch = Trials(nothing, nothing, probability, nothing, button, np.full(200, 12))
+    pairs = [(p, int(b)) for p, b in zip(probability.tolist(), button, strict=True)]
     # The same sums in float64 in another order.
     np.testing.assert_allclose(amoc_wsu(batch), [slow_amoc(*pair) for pair in pairs], atol=1e-12)
     np.testing.assert_allclose(amoc_delay(batch), [slow_delay(*pair) for pair in pairs], atol=1e-12)
@@ -374,9 +376,9 @@ def test_padding_and_company_change_nothing():
     wide = Trials(
         *(np.pad(leaf, ((0, 0), (0, 3)), constant_values=0.99) for leaf in whole[:4]), *whole[4:]
     )
-    said, told = nothing_said(4), [False] * 4
-    batch = measures(whole, said, told, 2)
-    padded = measures(wide, said, told, 2)
+    answers, visible = nothing_said(4), [False] * 4
+    batch = measures(whole, answers, visible, 2)
+    padded = measures(wide, answers, visible, 2)
     for name, both in batch.items():
         np.testing.assert_array_equal(padded[name].values, both.values, err_msg=name)
         for k, one in enumerate(alone):
@@ -413,9 +415,9 @@ def test_kernels_run_under_jit():
         amoc_delay(whole),
         delay_of_detected(detection(whole), whole),
     )
-    for got, wanted in zip(jax.tree.leaves(ours), jax.tree.leaves(plain), strict=True):
+    for got, expected in zip(jax.tree.leaves(ours), jax.tree.leaves(plain), strict=True):
         # JAX computes in float32 here, NumPy in float64: sums of 12 terms, rounded at 6e-8 each.
-        np.testing.assert_allclose(got, wanted, rtol=2e-6)
+        np.testing.assert_allclose(got, expected, rtol=2e-6)
 
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -430,27 +432,27 @@ def mixed_rows():
     quiet = trial([0.1] * 20, 20, performance=[1.0] * 20, baseline=[0.5] * 20)
     whole = Trials(*(np.concatenate([a, a, b]) for a, b in zip(one, quiet, strict=True)))
     level = np.array([201, 203, 201, 201, 201, 203, 201, 203, 200])
-    told = np.array([0] * 4 + [1] * 4 + [0])
-    own = Labels(level, np.array(["easy", "hard"] * 4 + ["easy"]), told, np.full(9, -1))
-    return rows(whole, own, nothing_said(9), 2, resamples=100)
+    visibility = np.array([0] * 4 + [1] * 4 + [0])
+    labels = Labels(level, np.array(["easy", "hard"] * 4 + ["easy"]), visibility, np.full(9, -1))
+    return rows(whole, labels, nothing_said(9), 2, resamples=100)
 
 
 def test_rows_pool_trials_and_keep_level_200_apart():
-    found = {(r.kind, r.level, r.difficulty, r.visibility): r for r in mixed_rows()}
-    overall = found["all", None, None, 0]
+    by_cell = {(r.kind, r.level, r.difficulty, r.visibility): r for r in mixed_rows()}
+    overall = by_cell["all", None, None, 0]
     assert overall.trials == 4
     assert overall.values["cdt"].values == 0.5
     # Three trials of level 201 and one of 203: not the mean of the two levels' shares.
-    assert found["level", 201, None, 0].values["cdt"].values == pytest.approx(2 / 3)
-    assert found["level", 203, None, 0].values["cdt"].values == 0
-    assert found["difficulty", None, "easy", 0].trials == 2
-    nominal = found["cell", 200, "easy", 0]
+    assert by_cell["level", 201, None, 0].values["cdt"].values == pytest.approx(2 / 3)
+    assert by_cell["level", 203, None, 0].values["cdt"].values == 0
+    assert by_cell["difficulty", None, "easy", 0].trials == 2
+    nominal = by_cell["cell", 200, "easy", 0]
     assert np.isnan(nominal.values["cdt"].values)
     assert nominal.values["cdt"].reasons == Reason.NO_NOVELTY
     assert nominal.values["false_alarms"].values == 0
-    told = found["cell", 201, "easy", 1]
-    assert told.values["cdt"].reasons == Reason.VISIBLE
-    assert np.isfinite(told.values["asymptotic_nrp"].values)
+    visible = by_cell["cell", 201, "easy", 1]
+    assert visible.values["cdt"].reasons == Reason.VISIBLE
+    assert np.isfinite(visible.values["asymptotic_nrp"].values)
 
 
 def test_a_cell_without_a_detected_trial_has_no_delay():
@@ -473,10 +475,10 @@ def test_intervals_of_shares_are_wilson_s():
 
 
 def test_median_delays_with_trials_cut_off():
-    found = np.array([True, True, False, False])
+    is_event = np.array([True, True, False, False])
     delay = np.array([1, 3, 5, 5])
     once = np.ones((1, 4))
-    assert kaplan_meier_median(delay, found, once).tolist() == [3]
+    assert kaplan_meier_median(delay, is_event, once).tolist() == [3]
     assert kaplan_meier_median(delay, np.zeros(4, bool), once).tolist() == [math.inf]
     # An early end of watching takes a trial from those at risk: 1/3 then 1/2 of the rest fall.
     cut = kaplan_meier_median(np.array([2, 1, 3]), np.array([True, False, True]), np.ones((1, 3)))

@@ -59,14 +59,14 @@ def test_a_metric_takes_fields_by_name():
 def test_scopes_have_shapes(scope, result, shape):
     row = row_of(metric(scope=scope, name="own")(lambda values: result))
     assert compute(row, LIFETIME).values.shape == shape
-    found = over_lifetimes([row], [LIFETIME] * 3)["own"]
-    assert found.values.shape == (3, *shape) and not found.reasons.any()
+    numbers = over_lifetimes([row], [LIFETIME] * 3)["own"]
+    assert numbers.values.shape == (3, *shape) and not numbers.reasons.any()
 
 
 def test_a_missing_number_has_the_reason_that_the_metric_gives():
     row = row_of(metric()(lambda values: (np.array([np.nan, 1.0]), "nothing to see")))
-    found = compute(row, LIFETIME)
-    assert [sentence_of(code) for code in found.reasons] == ["nothing to see", ""]
+    numbers = compute(row, LIFETIME)
+    assert [sentence_of(code) for code in numbers.reasons] == ["nothing to see", ""]
     each = row_of(metric()(lambda values: ([np.nan, np.nan], ["first", "second"])))
     assert [sentence_of(code) for code in compute(each, LIFETIME).reasons] == ["first", "second"]
     of_row = row_of(metric(missing="as the row says")(lambda values: [np.nan, 0]))
@@ -79,7 +79,7 @@ def test_a_missing_number_has_the_reason_that_the_metric_gives():
         (lambda values: 1 / 0, "metric 'bad' failed: ZeroDivisionError"),
         (
             lambda values: [1, 2, 3],
-            r"returned the shape \(3,\); it must be \(2,\), one number a block",
+            r"returned the shape \(3,\); it must be \(2,\), one number per block",
         ),
         (lambda values: [1, np.nan], "not finite, without a reason"),
         (lambda values: ([1, np.inf], ""), "not finite, without a reason"),

@@ -38,10 +38,10 @@ def slow_interval(values, weights, level):
     for column in values.T:
         means = []
         for row in weights:
-            drawn = [(w, x) for w, x in zip(row, column, strict=True) if not math.isnan(x)]
-            total = sum(w for w, _ in drawn)
+            draws = [(w, x) for w, x in zip(row, column, strict=True) if not math.isnan(x)]
+            total = sum(w for w, _ in draws)
             if total:
-                means.append(math.fsum(w * x for w, x in drawn) / total)
+                means.append(math.fsum(w * x for w, x in draws) / total)
         ends.append(np.percentile(means, [50 - 50 * level, 50 + 50 * level]))
     return np.array(ends).T
 

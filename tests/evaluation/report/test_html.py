@@ -59,9 +59,9 @@ class Cells(HTMLParser):
 
 
 def read(text):
-    found = Cells()
-    found.feed(text)
-    return found
+    cells = Cells()
+    cells.feed(text)
+    return cells
 
 
 def at(values, path):
@@ -100,13 +100,13 @@ def page(records, report):
 
 
 def test_every_number_of_the_page_is_that_of_the_json(page, report):
-    found = read(page)
-    assert len(found.numbers) > 100
+    cells = read(page)
+    assert len(cells.numbers) > 100
     facts = ("agent", "lifetimes", "episodes", "incomplete_episodes", "seed", "window")
-    for path, text in found.numbers.items():
+    for path, text in cells.numbers.items():
         value = at(report, path)
         assert json.loads(text) == value, path
-        assert found.shown[path] == markup.shown(value)
+        assert cells.shown[path] == markup.shown(value)
     for path, entry in entries(
         {k: report[k] for k in ("metrics", "blocks", "novelty", "capabilities")}
         | {"lifelong": report["lifelong"]["metrics"]}
@@ -115,8 +115,8 @@ def test_every_number_of_the_page_is_that_of_the_json(page, report):
             continue
         name = "mean" if "mean" in entry else "value"
         place = path.replace("/lifelong/", "/lifelong/metrics/", 1)
-        assert (f"{place}/{name}" in found.numbers) == (entry[name] is not None), place
-    assert {f"/{name}" for name in facts[1:]} <= set(found.numbers)
+        assert (f"{place}/{name}" in cells.numbers) == (entry[name] is not None), place
+    assert {f"/{name}" for name in facts[1:]} <= set(cells.numbers)
 
 
 def test_it_has_every_part(page):
@@ -198,10 +198,10 @@ def test_other_reports_become_tables_and_a_curve():
         "rows": [{"level": 3, "measures": {"far": {"value": 0.25, "low": 0.1, "high": None}}}],
     }
     text = html.of_report("a title", values)
-    found = read(text)
-    assert found.headings == ["What this is", "Curve", "Groups", "Rows"]
-    for path, number in found.numbers.items():
+    cells = read(text)
+    assert cells.headings == ["What this is", "Curve", "Groups", "Rows"]
+    for path, number in cells.numbers.items():
         assert json.loads(number) == at(values, path)
-    assert {"/curve/4/mean", "/groups/a/high", "/rows/0/measures/far/value"} <= set(found.numbers)
+    assert {"/curve/4/mean", "/groups/a/high", "/rows/0/measures/far/value"} <= set(cells.numbers)
     charts = json.loads(re.search(r'id="charts">(.*?)</script>', text, re.S)[1])
     assert charts[0]["lines"]["mean"] == [n / 9 for n in range(5)]

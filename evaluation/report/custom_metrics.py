@@ -1,4 +1,4 @@
-"""Metrics of users, computed for every lifetime of a run."""
+"""Custom metrics, computed for every lifetime of a run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,39 +15,40 @@ from evaluation.report.entries import entry_of
 from evaluation.report.novelty import novel_variants, predictions_of
 
 
-class OwnNumbers:
-    """Metrics of users for L lifetimes of B blocks and K tasks.
+class CustomNumbers:
+    """Numbers of custom metrics for L lifetimes of B blocks and K tasks.
 
     Attributes:
       blocks: name -> (L, B) numbers of the metrics of blocks.
-      tasks: name -> (L, K) numbers: of tasks, and of blocks the mean over a task's.
-      lifetime: name -> (L,) numbers: of lifetimes, of tasks the mean over them.
+      tasks: name -> (L, K) numbers of the metrics of tasks.
+      lifetime: name -> (L,) numbers of the metrics of lifetimes; means over tasks for those of
+        tasks.
     """
 
     def __init__(self, rows: Sequence[Row], lifetimes: Iterable[Lifetime]) -> None:
-        """Compute them.
+        """Compute the metrics.
 
         Raises:
-          MetricError: one asks for what is not there, raises, or returns another shape or NaN
-            without a reason.
+          MetricError: a metric needs a field that is missing, raises, or returns a wrong shape or
+            NaN without a reason.
         """
-        found = over_lifetimes(rows, lifetimes)
+        numbers = over_lifetimes(rows, lifetimes)
         scopes = {row.name: row.scope for row in rows}
-        self.blocks = {name: of for name, of in found.items() if scopes[name] == "block"}
-        self.tasks = {name: of for name, of in found.items() if scopes[name] == "task"}
-        self.lifetime = {name: of for name, of in found.items() if scopes[name] == "lifetime"}
-        self.lifetime |= {name: over_all(of) for name, of in self.tasks.items()}
+        self.blocks = {name: n for name, n in numbers.items() if scopes[name] == "block"}
+        self.tasks = {name: n for name, n in numbers.items() if scopes[name] == "task"}
+        self.lifetime = {name: n for name, n in numbers.items() if scopes[name] == "lifetime"}
+        self.lifetime |= {name: over_all(n) for name, n in self.tasks.items()}
 
 
 def lifetimes_of(
     records: Records, measure: str = "performance", tasks: Sequence[str] = ()
 ) -> Iterator[Lifetime]:
-    """Every lifetime of a run as metrics of users see it.
+    """Yield every lifetime of a run as custom metrics receive it.
 
     Args:
       records: of L lifetimes.
       measure: column used as an episode's value.
-      tasks: names of the tasks in order; those of the schedule's variants if empty.
+      tasks: names of the tasks in order; if empty, those of the schedule's variants.
     """
     records = records.by_episode()
     schedule = records.schedule
@@ -71,32 +72,32 @@ def lifetimes_of(
         return result
 
     for row in range(records.num_lifetimes):
-        said: dict[str, Any] = {}
+        scores: dict[str, Any] = {}
         if predictions is not None:
-            said = {
+            scores = {
                 name: arranged(getattr(predictions, name)[row])
                 for name in ("probability", "threshold", "level")
             }
-        yield Lifetime(np.where(inside, values[row], np.nan), **fixed, **said)
+        yield Lifetime(np.where(inside, values[row], np.nan), **fixed, **scores)
 
 
-def own_numbers(
+def custom_numbers(
     rows: Sequence[Row],
     records: Records,
     measure: str = "performance",
     tasks: Sequence[str] = (),
-) -> OwnNumbers:
-    """Compute metrics of users for every lifetime of a run; the arguments are `lifetimes_of`'s."""
-    return OwnNumbers(rows, lifetimes_of(records, measure, tasks) if rows else ())
+) -> CustomNumbers:
+    """Compute custom metrics for every lifetime of a run; arguments as for `lifetimes_of`."""
+    return CustomNumbers(rows, lifetimes_of(records, measure, tasks) if rows else ())
 
 
 @dataclass(frozen=True)
-class OwnSummary:
-    """Metrics of users over lifetimes.
+class CustomSummary:
+    """Summaries of custom metrics over lifetimes.
 
     Attributes:
       rows: the metrics.
-      lifetime: name -> summary with () arrays; of metrics of blocks and tasks, of their means.
+      lifetime: name -> summary with () arrays; metrics of blocks and tasks are averaged first.
       blocks: name -> summary with (B,) arrays.
     """
 
@@ -111,8 +112,8 @@ class OwnSummary:
                 "text": row.text,
                 **entry_of(self.lifetime[row.name], ()),
                 **(
-                    {"blocks": [entry_of(of, index) for index in range(len(of.count))]}
-                    if (of := self.blocks.get(row.name)) is not None
+                    {"blocks": [entry_of(blocks, index) for index in range(len(blocks.count))]}
+                    if (blocks := self.blocks.get(row.name)) is not None
                     else {}
                 ),
             }
@@ -120,16 +121,16 @@ class OwnSummary:
         }
 
 
-def summarise_own(
+def summarise_custom(
     rows: Sequence[Row], records: Records, seed: int = 0, measure: str = "performance"
-) -> OwnSummary:
-    """Metrics of users with 95 % intervals over lifetimes.
+) -> CustomSummary:
+    """Compute custom metrics with 95 % intervals over lifetimes.
 
     Raises:
-      MetricError: one of them cannot be computed.
+      MetricError: a metric cannot be computed.
     """
-    found = own_numbers(rows, records, measure)
-    whole = found.lifetime | {name: over_all(of) for name, of in found.blocks.items()}
+    numbers = custom_numbers(rows, records, measure)
+    whole = numbers.lifetime | {name: over_all(n) for name, n in numbers.blocks.items()}
     bounds = bounds_of(rows, measure in UNIT_MEASURES)
-    lifetimes, blocks = (summarise_all(of, seed, bounds=bounds) for of in (whole, found.blocks))
-    return OwnSummary(tuple(rows), lifetimes, blocks)
+    lifetimes, blocks = (summarise_all(n, seed, bounds=bounds) for n in (whole, numbers.blocks))
+    return CustomSummary(tuple(rows), lifetimes, blocks)

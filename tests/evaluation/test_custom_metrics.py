@@ -8,11 +8,11 @@ import pytest
 from evaluation import cli
 from evaluation.l2m.syllabus import loads
 from evaluation.metrics import bootstrap_interval
-from evaluation.metrics.novelty import Trials, own_of_trials
+from evaluation.metrics.novelty import Trials, custom_of_trials
 from evaluation.records import read_run
 from evaluation.report.compare import compare_records
 from evaluation.report.custom import load_rows
-from evaluation.report.own import lifetimes_of, own_numbers
+from evaluation.report.custom_metrics import custom_numbers, lifetimes_of
 from evaluation.report.summary import summarise_records
 from tests.evaluation import toy
 from tests.evaluation.test_report import made_up
@@ -53,12 +53,12 @@ def test_numbers_of_runs_are_those_of_each_lifetime(file):
     records = made_up(6)
     rows = load_rows([file])
     assert [row.name for row in rows] == NAMES
-    found = own_numbers(rows, records)
+    numbers = custom_numbers(rows, records)
     performance = records.columns["performance"].astype(np.float64)
     best = np.stack(
         [part.max(axis=1) for part in np.split(performance, [15, 27, 31, 51], axis=1)], 1
     )
-    np.testing.assert_array_equal(found.blocks["best_episode"].values, best)
+    np.testing.assert_array_equal(numbers.blocks["best_episode"].values, best)
     report = summarise_records(records, rows=rows, seed=5).to_json()
     entry = report["blocks"][3]["metrics"]["best_episode"]
     interval = bootstrap_interval(best[:, 3], 5, method="calibrated")
@@ -81,11 +81,11 @@ def test_tasks_have_the_order_that_is_given():
 
 
 def test_two_runs_are_compared_by_them(file):
-    found = compare_records(made_up(9), made_up(9, seed=1), ["mean"], rows=load_rows([file]))
-    assert list(found.syllabus) == ["mean", "best_episode"]
-    assert found.syllabus["best_episode"].better == "higher"
-    assert found.lifelong.lifetime["spread_of_blocks"].better == "lower"
-    assert 0 <= float(found.syllabus["best_episode"].improvement.probability) <= 1
+    comparison = compare_records(made_up(9), made_up(9, seed=1), ["mean"], rows=load_rows([file]))
+    assert list(comparison.syllabus) == ["mean", "best_episode"]
+    assert comparison.syllabus["best_episode"].better == "higher"
+    assert comparison.lifelong.lifetime["spread_of_blocks"].better == "lower"
+    assert 0 <= float(comparison.syllabus["best_episode"].improvement.probability) <= 1
 
 
 def test_a_trial_is_a_lifetime_of_two_blocks(file):
@@ -93,8 +93,8 @@ def test_a_trial_is_a_lifetime_of_two_blocks(file):
     same = np.zeros_like(performance)
     trials = Trials(performance, same, same, same + 1, np.array([2, 4]), np.array([4, 4]))
     rows = [row for row in load_rows([file]) if row.name == "spread_of_blocks"]
-    found = own_of_trials(rows, trials)["spread_of_blocks"]
-    assert found.values[0] == pytest.approx(0.5) and np.isnan(found.values[1])
+    spread = custom_of_trials(rows, trials)["spread_of_blocks"]
+    assert spread.values[0] == pytest.approx(0.5) and np.isnan(spread.values[1])
 
 
 def test_run_train_and_compare_take_the_file(file, tmp_path, monkeypatch, capsys):
