@@ -540,6 +540,17 @@ def test_every_direction_of_cart_and_pole_is_a_derivative(action):
         np.testing.assert_allclose(quotient, derivative, rtol=0.01, atol=2e-4, err_msg=name)
 
 
+def test_an_offset_of_angles_turns_readings_about_both_axes():
+    """By one angle about x and y of the world, of which a lean along y has the other sign."""
+    upright = replace(sight.Seen.nothing().reported, qw=jnp.float32(1))
+    turned = replace(upright, qx=jnp.float32(0.5e-3), qy=jnp.float32(0.5e-3))
+    expected = np.zeros((11, 2))
+    expected[directions.OF_CARTPOLE.index("offset_angle")] = 1, -1
+    np.testing.assert_array_equal(directions.of_angles(), expected)
+    tilt = filtering.tilt_between(upright, turned) / 1e-3
+    np.testing.assert_allclose(tilt, expected[-1], rtol=1e-5)
+
+
 def test_every_direction_of_blocks_is_an_acceleration_along_its_line():
     mean = leaning()
     p, alive = np.stack(mean.block.p).astype(float), np.asarray(mean.block.alive)
