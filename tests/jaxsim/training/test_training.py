@@ -25,7 +25,7 @@ from jaxsim.training import (
     reset,
     ste,
 )
-from jaxsim.worlds.cartpole3d.types import ACTIONS, Vector
+from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Vector
 
 DRAW = np.random.default_rng(5)
 
@@ -195,6 +195,46 @@ def test_blocks_that_are_not_there_do_not_count(observation):
     np.testing.assert_array_equal(one, two)
     none = replace(observation, block_alive=(jnp.asarray(False),) * 4)
     assert (features.cartpole3d.look(none).inputs[2 * features.PAIRS :] == 0).all()
+
+
+def test_the_most_urgent_blocks_come_closest_soonest(observation):
+    """By NumPy, block by block."""
+    here, moving = np.array([1.0, -2.0, 0.6]), np.array([0.3, 0.7, 0.0])
+    rows = []
+    blocks = (observation.block_position, observation.block_velocity, observation.block_alive)
+    for place, speed, alive in zip(*blocks, strict=True):
+        if not alive:
+            continue
+        away, going = np.array(place, float) - here, np.array(speed, float) - moving
+        wait = np.clip(-(away @ going) / (going @ going), 0.0, 1.5)
+        miss = away + wait * going
+        late = wait + np.linalg.norm(miss) / 8 + (wait <= 0)
+        rows.append((late, [*away / 5, *going / 10, *miss / 5, np.exp(-2 * wait), 1.0]))
+    expected = [row for _, row in sorted(rows)]
+    np.testing.assert_allclose(features.urgent_blocks(observation), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_cart_and_pole_are_eight_numbers_about_one(observation):
+    (lx, ly), (dlx, dly) = reference.lean(observation)
+    # The lean is reported a tick late.
+    expected = [10 * (lx + DT * dlx), 10 * (ly + DT * dly), dlx, dly, 1 / 5, -2 / 5, 0.3, 0.7]
+    body = features.told(features.cart_and_pole(observation))
+    np.testing.assert_allclose(body, expected, rtol=1e-5)
+
+
+def test_of_large_observations_means_of_stretches_are_predicted():
+    class Wide:
+        name, num_actions = "Wide", 2
+
+        def reset(self, key, params):
+            return jnp.arange(130.0), None
+
+    sight = features.flat(Wide(), None)
+    assert (sight.size, sight.body) == (130, 64)
+    view = sight.look(jnp.arange(130.0))
+    np.testing.assert_array_equal(view.inputs, np.arange(130))
+    stretches = np.pad(np.arange(130.0), (0, 62)).reshape(64, 3)
+    np.testing.assert_allclose(view.body, stretches.mean(axis=1), rtol=1e-6)
 
 
 def test_stacked_blocks_look_like_listed_ones(observation):
