@@ -73,12 +73,12 @@ def test_lanes_in_banks_move_as_their_leaves_do():
     layout = banks.Banks.of(tree, MOVES)
     banked = layout.banked(tree)
     index = jnp.array([7, 0, LANES + 3])
-    chosen = banks.taken(banked, index)
+    chosen = banks.gather(banked, index)
     assert_same(layout.tree(chosen), jax.tree.map(lambda leaf: leaf[jnp.array([7, 0, 11])], tree))
     part = layout.banked(jax.tree.map(lambda leaf: leaf[:3], other))
     # An index past the end drops.
     expected = jax.tree.map(lambda leaf, new: leaf.at[jnp.array([7, 0])].set(new[:2]), tree, other)
-    assert_same(layout.tree(banks.put(banked, part, index)), expected)
+    assert_same(layout.tree(banks.scatter(banked, part, index)), expected)
     assert_same(layout.tree(banks.cut(banked, 4, 3)), jax.tree.map(lambda leaf: leaf[4:7], tree))
     expected = jax.tree.map(lambda leaf, new: leaf.at[5:8].set(new[:3]), tree, other)
     assert_same(layout.tree(banks.pasted(banked, part, 5)), expected)
@@ -107,7 +107,7 @@ def test_lanes_are_selected_leaf_by_leaf():
 
 def test_lanes_are_taken_by_index():
     tree = leaves()
-    taken = state.taken(tree, jnp.array([3, LANES + 5]))
+    taken = state.gather_lanes(tree, jnp.array([3, LANES + 5]))
     assert_same(taken, jax.tree.map(lambda leaf: leaf[jnp.array([3, LANES - 1])], tree))
 
 

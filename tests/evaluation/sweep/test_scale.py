@@ -142,7 +142,7 @@ def test_the_work_of_a_unit_beside_playing_is_counted(tmp_path, monkeypatch):
     assert (len(plan.units), plan.grid.packs) == (1, 6 * seeds)
     monkeypatch.setattr(notes, "EVERY", 1e6)  # no sign of life in between
     base._build.cache_clear()
-    bootstrap._kept.cache_clear()
+    bootstrap._cached_weights.cache_clear()
     for module, name in (
         (jaxsim, "make"),
         (jaxsim, "rollout"),

@@ -107,14 +107,14 @@ def test_surroundings_are_of_now_and_of_a_tick_ago(start):
     for observation, began in ((leaving, True), (replace(leaving, block_velocity=fast), False)):
         surroundings = around.of(observation)
         assert surroundings.blocks.alone.all() and surroundings.calm
-        assert surroundings.began.tolist() == [began, True, True, True]
+        assert surroundings.were_alone.tolist() == [began, True, True, True]
     np.testing.assert_allclose(surroundings.blocks.place[0], [3.3, -1.0, 0.5 - 4.95], rtol=1e-6)
     np.testing.assert_allclose(surroundings.blocks.speed[0], [10, 0, 0])
     for x, y, calm in ((4.34, 0, True), (4.36, 0, False), (0, -4.36, False)):
         cart = Vector(*map(jnp.float32, (x, y, 0.0)))
         assert bool(around.of(replace(start, cart_position=cart)).calm) == calm
     gone = replace(start, block_alive=(jnp.asarray(False), *start.block_alive[1:]))
-    assert float(around.of(gone).number) == 3 and not around.of(gone).began[0]
+    assert float(around.of(gone).number) == 3 and not around.of(gone).were_alone[0]
 
 
 def test_blocks_that_touch_are_not_alone(start):

@@ -218,7 +218,7 @@ def test_cart_and_pole_are_eight_numbers_about_one(observation):
     (lx, ly), (dlx, dly) = reference.lean(observation)
     # The lean is reported a tick late.
     expected = [10 * (lx + DT * dlx), 10 * (ly + DT * dly), dlx, dly, 1 / 5, -2 / 5, 0.3, 0.7]
-    body = features.told(features.cart_and_pole(observation))
+    body = features.scaled(features.cart_and_pole(observation))
     np.testing.assert_allclose(body, expected, rtol=1e-5)
 
 
