@@ -181,6 +181,39 @@ def test_a_mirrored_room_looks_the_same_and_actions_are_mirrored(observation):
     np.testing.assert_allclose(one.body[::2], other.body[1::2], rtol=1e-5, atol=1e-6)
 
 
+def across(o):
+    """Mirrored at the plane x = 0."""
+
+    def vector(v):
+        return Vector(-v.x, v.y, v.z)
+
+    x, y, z, w = o.pole_quaternion
+    spin = o.pole_velocity
+    return replace(
+        o,
+        cart_position=vector(o.cart_position),
+        cart_velocity=vector(o.cart_velocity),
+        block_position=tuple(vector(p) for p in o.block_position),
+        block_velocity=tuple(vector(v) for v in o.block_velocity),
+        pole_quaternion=(x, -y, -z, w),
+        pole_velocity=Vector(spin.x, -spin.y, -spin.z),
+    )
+
+
+def test_a_room_looks_the_same_from_all_sides_and_actions_turn_with_it(observation):
+    """Mirrored at x = y and at x = 0 in turn, which leads through all eight views."""
+    first, other, codes = features.cartpole3d.look(observation), observation, np.arange(5)
+    views = set()
+    for number in range(8):
+        mirror, swapped = ((mirrored, [0, 3, 4, 1, 2]), (across, [0, 2, 1, 3, 4]))[number % 2]
+        other, codes = mirror(other), np.array(swapped)[codes]
+        view = features.cartpole3d.look(other)
+        np.testing.assert_allclose(view.inputs, first.inputs, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(codes[first.actions], view.actions)
+        views.add(tuple(codes))
+    assert len(views) == 8
+
+
 def test_the_first_push_is_the_one_under_the_fall(observation):
     for seen in (observation, mirrored(observation)):
         action = reference.pd.act((), seen, jax.random.key(0))[0]

@@ -376,6 +376,23 @@ def test_what_is_kept_of_a_step_is_what_was_decided_on():
         np.testing.assert_allclose(step.body, inputs, rtol=1e-6)
 
 
+def test_a_step_teaches_nothing_of_a_body_that_was_hit_before():
+    learner, memory = memory_of()
+    observation, _ = jaxsim.make("CartPole-v1")[0].reset(KEY, jaxsim.make("CartPole-v1")[1])
+    for calm in (True, False):
+        watch = memory.watch._replace(steps=jnp.int32(2), calm=jnp.asarray(calm))
+        step = learner.trace(replace(memory, watch=watch), observation, jnp.int32(0))
+        assert bool(step.calm) == calm
+
+
+def test_a_network_is_drawn_by_none_of_the_keys_of_its_lifetime():
+    learner, _ = memory_of()
+    memory = learner.init(KEY)
+    other = network.init(KEY, 4, SMALL.hidden, 2)
+    assert jnp.all(memory.key == KEY)
+    assert not np.any(np.asarray(memory.parameters.head.weight) == np.asarray(other.head.weight))
+
+
 def test_a_wrapped_policy_is_given_parameters_observation_and_key():
     agent = wrap.policy("mine", lambda *given: digest(given), {"gain": np.float32(3)})
     assert agent.name == "mine"
