@@ -55,39 +55,39 @@ def job(out, **changes):
 
 
 def test_agent_and_baseline_play_and_everything_is_written(calls, tmp_path):
-    small_job, moves = job(tmp_path / "out"), []
-    evaluation = evaluate.run(small_job, small_job.checked(), lambda *at: moves.append(at))
+    asked, moves = job(tmp_path / "out"), []
+    evaluation = evaluate.run(asked, asked.checked(), lambda *at: moves.append(at))
     ((experiment, names, options, keeper),) = calls
     assert (names, options) == (["greedy", "pd"], OPTIONS)
     assert (moves[0], moves[-1], len(moves)) == ((1, 20), (20, 20), 20)
     assert keeper is not None
     assert (
         experiment
-        == generate(small_job.settings(), "evaluation")
-        == load(small_job.out / "experiment.json")
+        == generate(asked.settings(), "evaluation")
+        == load(asked.out / "experiment.json")
     )
     for name, table in (("agent", evaluation.agent), ("baseline", evaluation.baseline)):
-        written = load_results(small_job.out / f"{name}.parquet")
+        written = load_results(asked.out / f"{name}.parquet")
         assert written.metadata == table.metadata
         np.testing.assert_array_equal(written.rows["performance"], table.rows["performance"])
     assert (evaluation.agent.metadata["agent"], evaluation.baseline.metadata["agent"]) == (
         "greedy",
         "pd",
     )
-    report = json.loads((small_job.out / "report.json").read_text())
+    report = json.loads((asked.out / "report.json").read_text())
     expected = analysis.analyse(evaluation.agent, evaluation.baseline, seed=5)
     timing = report.pop("timing")
     assert report == expected.to_json()
-    assert (small_job.out / "metrics.csv").read_text() == expected.to_csv()
-    assert (small_job.out / "trials.csv").read_text() == expected.trials_csv()
+    assert (asked.out / "metrics.csv").read_text() == expected.to_csv()
+    assert (asked.out / "trials.csv").read_text() == expected.trials_csv()
     assert timing["steps"] == sum(
         made_up(experiment, name).rows["length"].sum() for name in ("greedy", "pd")
     )
     assert set(timing["seconds"]) == set(timing["processor_seconds"]) == {"greedy", "pd"}
-    check_page(small_job.out / "report.html", small_job.command)
-    pictures = {f"{name}_{visibility}.png" for name in plots.FIGURES for visibility in (0, 1)}
-    assert {path.name for path in small_job.out.iterdir()} - pictures == {
-        small_job.out.joinpath(name).name
+    check_page(asked.out / "report.html", asked.command)
+    pictures = {f"{name}_{told}.png" for name in plots.FIGURES for told in (0, 1)}
+    assert {path.name for path in asked.out.iterdir()} - pictures == {
+        asked.out.joinpath(name).name
         for name in (evaluate.FILES.marker, *evaluate.FILES.others)
         if name not in pictures
     }  # and no checkpoint is left
@@ -97,16 +97,16 @@ def test_time_is_of_the_agent_that_plays(calls, tmp_path, monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr(evaluate.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(evaluate.time, "process_time", lambda: 0.0)
-    small_job = job(tmp_path)
-    evaluation = evaluate.play(small_job, small_job.checked())
+    asked = job(tmp_path)
+    evaluation = evaluate.play(asked, asked.checked())
     assert evaluation.seconds == {"greedy": 10, "pd": 10}
     assert evaluation.processor_seconds == {"greedy": 0, "pd": 0}
 
 
 @pytest.mark.parametrize(("agent", "baseline"), [("pd", "pd"), ("pd+residual", "pd")])
 def test_a_baseline_that_acts_as_the_agent_does_is_not_played(calls, tmp_path, agent, baseline):
-    small_job = replace(job(tmp_path, baseline=baseline), agent=agent)
-    evaluation = evaluate.play(small_job, small_job.checked())
+    asked = replace(job(tmp_path, baseline=baseline), agent=agent)
+    evaluation = evaluate.play(asked, asked.checked())
     assert calls[0][1] == [agent]
     assert evaluation.baseline.metadata["agent"] == baseline
     alone = evaluation.agent if agent == baseline else evaluation.agent.silenced(baseline)
