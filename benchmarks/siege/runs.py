@@ -42,7 +42,7 @@ OFTEN = ("--checkpoint-every", "0s", "--quiet")
 NOTES = ("checkpoints", "running")
 """Folders from which a run is resumed; a run that was killed may leave them."""
 PRELOADED = (
-    *("evaluation.cli", "evaluation.l2m.run", "evaluation.report.l2m", "evaluation.train.run"),
+    *("evaluation.cli", "evaluation.l2m.run", "evaluation.train.run"),
     *("evaluation.train.commands", "evaluation.checkpoints.playing", "evaluation.sweep.playing"),
     *(
         "optax",
