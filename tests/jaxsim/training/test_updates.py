@@ -85,7 +85,7 @@ def episodes_of(learner, memory, seed=2):
 
     trace = jax.tree.map(filled(WIDTH, HORIZON), step)
     # Of nearly the present policy, so that some ratios are clipped and some are not.
-    chances, _ = network.apply(memory.parameters, normalise.apply(memory.moments, trace.seen))
+    chances, _ = network.apply(memory.parameters, normalise.apply(memory.moments, trace.inputs))
     chance = jnp.take_along_axis(chances, trace.output[..., None], axis=-1)[..., 0]
     chance = chance + jnp.float32(0.08 * random.normal(size=chance.shape))
     totals = jnp.ones(WIDTH), jnp.ones(WIDTH), jnp.asarray(LENGTHS)
@@ -187,7 +187,7 @@ def test_decisions_are_rows_with_their_advantages():
         lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[at], episodes.trace
     )
     expected = ppo.Decisions(
-        seen=step.seen,
+        inputs=step.inputs,
         output=np.eye(2)[step.output],
         chance=step.chance,
         advantage=(better.ravel()[at] - usual.mean()) / usual.std(),
@@ -223,7 +223,7 @@ def test_the_loss_is_that_of_the_paper():
     loss = jax.jit(lambda *given: ppo._loss(given[0], variant, *given[1:]))(
         memory.parameters, memory, jax.tree.map(jnp.float32, d), KEY
     )
-    chances, value = forward(memory.parameters, normalised(memory.moments, d.seen))
+    chances, value = forward(memory.parameters, normalised(memory.moments, d.inputs))
     ratio = np.exp((d.output * chances).sum(axis=1) - d.chance)
     clipped = np.clip(ratio, 0.9, 1.1)
     assert 2 < np.sum(ratio != clipped) < 9
@@ -372,7 +372,7 @@ def test_what_is_kept_of_a_step_is_what_was_decided_on():
         assert (int(step.output), int(step.action)) == (action, action)
         assert float(step.chance) == pytest.approx(chances[action], rel=1e-4)
         assert float(step.value) == pytest.approx(float(value), rel=1e-4)
-        np.testing.assert_allclose(step.seen, inputs, rtol=1e-6)
+        np.testing.assert_allclose(step.inputs, inputs, rtol=1e-6)
         np.testing.assert_allclose(step.body, inputs, rtol=1e-6)
 
 
@@ -574,7 +574,7 @@ def test_an_episode_is_watched_from_its_first_observation():
         now = around_of(speeds[step], number, calm=calm)
         body = jnp.float32(random.normal(size=2))
         before = watch
-        watch = surprise.seen(model, watch, body, now)
+        watch = surprise.compare(model, watch, body, now)
         assert float(watch.slowest) == pytest.approx(np.abs(speeds[0]).min(), rel=1e-6)
         assert float(watch.fastest) == pytest.approx(np.abs(speeds[0]).max(), rel=1e-6)
         assert float(watch.number) == 4
@@ -599,9 +599,9 @@ def test_only_blocks_that_were_alone_a_tick_ago_show_how_they_started():
     began = np.arange(around.BLOCKS) == 1
     speeds = np.array([[9.0, 1, 9], [3, -4, 5], [7, 8, 9], [9, 9, 9]])[: around.BLOCKS]
     model = forward_model.init(2, 3)
-    watch = surprise.seen(model, surprise.watch(2), jnp.zeros(2), around_of(speeds, 4, began))
+    watch = surprise.compare(model, surprise.watch(2), jnp.zeros(2), around_of(speeds, 4, began))
     assert (float(watch.slowest), float(watch.fastest)) == (3, 5)
-    none = surprise.seen(model, surprise.watch(2), jnp.zeros(2), around_of(speeds, 4, False))
+    none = surprise.compare(model, surprise.watch(2), jnp.zeros(2), around_of(speeds, 4, False))
     numbers = np.asarray(surprise.numbers(none))
     assert np.isnan(numbers[3:5]).all() and numbers[5] == 0
 
@@ -626,7 +626,7 @@ def test_the_farthest_number_is_told_in_standard_deviations():
     )
     for place, size, far in ((0, 3, 2), (1, 9, 0), (2, 2, 4), (3, 2, 10), (4, 2, 0.5), (5, 0, 0)):
         numbers = jnp.ones(6).at[place].set(size)
-        assert float(surprise.away(usual, numbers)) == pytest.approx(far, rel=1e-6), place
+        assert float(surprise.deviation(usual, numbers)) == pytest.approx(far, rel=1e-6), place
 
 
 def test_usual_numbers_are_averaged_and_fade():
