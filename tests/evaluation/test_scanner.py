@@ -330,14 +330,17 @@ def test_learn_is_given_the_episode_as_the_only_one_of_its_batch():
 
 @pytest.mark.parametrize("width", [2, 4])
 def test_episodes_side_by_side_are_those_one_after_another(width):
-    """Of an agent that remembers nothing; blocks of 2 and 3 episodes do not all fill a round."""
+    """Of an agent without memory; blocks of 2 and 3 episodes do not fill every round, and lifetimes
+    fill several chunks, so that finished ones leave gaps."""
 
     def act(memory, observation, key):
         return rng.bits(rng.words(key), 0).astype(jnp.int32) % toy.RING, say(), memory
 
     agent = Agent("guessing", act)
+    options = scanner.Options(chunk=64, threads=1)
     alone, together = (
-        play(mixed_schedule(), agent, lifetimes=3, seed=5, width=each) for each in (1, width)
+        play(mixed_schedule(), agent, lifetimes=100, seed=5, width=each, options=options)
+        for each in (1, width)
     )
     for name, column in alone.columns.items():
         np.testing.assert_array_equal(together.columns[name], column)
