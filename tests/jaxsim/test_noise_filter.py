@@ -587,7 +587,7 @@ def drawn_scores(random, evidence=1.0):
                 random.normal(size=j) * evidence,
                 random.uniform(0.5, 2.0, size=j) * (np.arange(j) != 4),
                 random.normal(size=(4, len(SPREADS))) * evidence,
-                random.uniform(0, 5),
+                random.uniform(0, 0.5),
             ),
         )
     )
@@ -613,7 +613,7 @@ def test_the_mixture_is_the_weighted_mean_of_likelihood_ratios():
 
     earned = []
     for place in range(6):
-        scores = drawn_scores(random)
+        scores = drawn_scores(random, evidence=2.0)
         slope, info = (np.asarray(a, float)[:, None] for a in (scores.slope, scores.information))
         ratios = (
             np.exp(sizes * slope - sizes**2 * info / 2),
