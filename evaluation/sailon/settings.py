@@ -199,7 +199,9 @@ def _label(value: Any) -> str:
     return ""
 
 
-_OF_SENSORS: Final = "sensors/"
+_OF_SENSORS: Final = {
+    path: parameter for path, parameter in PARAMETERS.items() if path.startswith("sensors/")
+}
 
 
 def _sensors(value: Any) -> str:
@@ -207,12 +209,9 @@ def _sensors(value: Any) -> str:
     if not pairs:
         return "it must be an object of values by path, as {'sensors/noise_position': 0.01}"
     try:
-        parameters.check(PARAMETERS, dict(value))
+        parameters.check(_OF_SENSORS, dict(value))
     except ValueError as error:
         return str(error)
-    for path, _ in value:
-        if not path.startswith(_OF_SENSORS):
-            return f"{path!r} is no parameter of the sensors; see jaxsim tasks CartPole3D"
     return ""
 
 

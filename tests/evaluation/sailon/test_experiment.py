@@ -336,7 +336,7 @@ def test_sensors_in_settings_as_json():
     [
         ('{"sensors": {"sensors/noise": 1}}', "did you mean"),
         ('{"sensors": {"sensors/noise_angle": -1}}', "sensors/noise_angle"),
-        ('{"sensors": {"gravity": 5}}', "no parameter of the sensors"),
+        ('{"sensors": {"gravity": 5}}', "unknown parameter .gravity. .allowed: sensors"),
         ('{"sensors": [0.1]}', "an object of values by path"),
         ('{"sensors": {"sensors/noise_angle": 0.1}, "novelty": [51]}', "levels of CartPole3D"),
         ("[cartpole]\nsensors = 0.1\n", "JSON or by --set"),
