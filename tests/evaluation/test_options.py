@@ -287,7 +287,7 @@ COMMANDS = {
             "results": "base",
             "agent-name": "agent agent",
             "trial": "within",
-            "trial-list": "path listed",
+            "trial-list": "path places",
         }
         | {"informed-only": "informed", "interaction": "per_episode"}
         | {"dialect": "fields note"},

@@ -89,7 +89,7 @@ def test_limits_follow_from_the_deviations():
         "block_speed": 1.1 * sigmas * np.sqrt(2) * d[1],
         "turn": spread(2) / 2,  # a component of a quaternion is half an angle
         "spin": spread(3),
-        "blur": 4 * d[0],
+        "blur": sigmas * np.hypot(np.sqrt(2) * d[0], d[2]),  # of two blocks; of a block and the tip
     }
     of = jax.jit(limits.of)
     limit = of(scale_of(d), jnp.asarray(False))
@@ -97,7 +97,7 @@ def test_limits_follow_from_the_deviations():
     for name, value in expected.items():
         np.testing.assert_allclose(getattr(limit, name), value, rtol=2e-4, err_msg=name)
     assert float(of(scale_of(d), jnp.asarray(True)).blur) == 0.5
-    one = of(scale_of([0, 0, 0.01, 0]), jnp.asarray(False))
+    one = of(scale_of([0, 0, 0, 0.01]), jnp.asarray(False))
     assert one.noisy and float(one.blur) == 0 and float(one.spin) > 0
 
 

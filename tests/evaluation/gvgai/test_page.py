@@ -37,7 +37,7 @@ def test_numbers_in_the_text_are_those_of_the_code():
         f"| constructor | less than {rules.start_seconds:g} s |",
         f"| `init` | less than {rules.init_seconds:g} s |",
         f"| `act` | {act:g} ms | up to {hard:g} ms `ACTION_NIL` is played",
-        f"what is left of the time for training, and {rules.grace_seconds:g} s |",
+        f"the rest of the time for training, and {rules.grace_seconds:g} s |",
         f"takes {TRANSPORT_SECONDS:g} s longer than the limit",
         f"waits {TRANSPORT_SECONDS:g} s (`--transport-seconds`)",
         f"longer than {LONGEST_REPLY} bytes",

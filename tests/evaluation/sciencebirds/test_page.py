@@ -66,7 +66,7 @@ def test_numbers_in_the_text_are_those_of_the_code():
         f"Most ids of 66: {codec.MAX_IDS:,}. Shots of 33 and 43: {codec.MAX_SHOTS}.",
         f"Feature vectors in one reply: {MAX_VECTORS}.",
         f"for {server.IDLE_LIMIT:g} s (`--idle-limit`)",
-        f"is sent a byte {codec.NOTHING_LEFT:#04x} and disconnected",
+        f"gets a byte {codec.NOTHING_LEFT:#04x} and is disconnected",
         f"or was left (Playing): {level}.",
         f"a row a report of novelty: {likelihood}.",
     ):
