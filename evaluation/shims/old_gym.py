@@ -4,6 +4,7 @@
 numbers are Gymnasium's: a seed starts other episodes here than it did in gym.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -14,10 +15,10 @@ CUT = "TimeLimit.truncated"
 """Key of `info` at the end of an episode that reached its limit of steps."""
 
 
-class Env:
+class Env(ABC):
     """Base class of environments of the old interface.
 
-    Subclasses define `reset`, `step` and, if they draw, `render`, as in gym.
+    Subclasses define `reset` and `step`, and `render` if they draw.
     """
 
     metadata: Mapping[str, Any] = MappingProxyType({})
@@ -26,24 +27,25 @@ class Env:
     action_space: Any = None
     observation_space: Any = None
 
+    @abstractmethod
     def reset(self) -> Any:
         """Start an episode and return its first observation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, action: Any) -> tuple[Any, float, bool, dict[str, Any]]:
         """Take a step: observation, reward, whether the episode is over, info."""
-        raise NotImplementedError
 
     def render(self, mode: str = "human") -> Any:
-        """Return or show a picture."""
-        raise NotImplementedError
+        """Return or show a picture; nothing by default."""
+        return None
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Choose the randomness of later episodes."""
         return [seed]
 
     def close(self) -> None:
-        """Release resources."""
+        """Release resources; there are none by default."""
+        return
 
     @property
     def unwrapped(self) -> Any:

@@ -211,6 +211,29 @@ def test_environments_of_the_old_interface():
     assert isinstance(env, gym.Env)
 
 
+def test_environments_of_the_old_interface_define_reset_and_step():
+    pytest.importorskip("gymnasium")
+    from evaluation.shims.packages import gym
+
+    class WithoutStep(gym.Env):
+        def reset(self):
+            return 0
+
+    class Whole(WithoutStep):
+        def step(self, action):
+            return action, 1.0, True, {}
+
+    with pytest.raises(TypeError, match="step"):
+        WithoutStep()
+    env = Whole()
+    assert (env.reset(), env.step(3), env.render(), env.close()) == (
+        0,
+        (3, 1.0, True, {}),
+        None,
+        None,
+    )
+
+
 def test_wrappers_of_the_old_interface():
     pytest.importorskip("gymnasium")
     from evaluation.shims.packages import gym
