@@ -48,15 +48,15 @@ class Row:
     hint_right: int  # of these: entity, attribute and change
 
     @classmethod
-    def of(cls, cell: Cell, found: np.ndarray, named: np.ndarray) -> "Row":
+    def of(cls, cell: Cell, alarm: np.ndarray, named: np.ndarray) -> "Row":
         """Count detections, (E,) bool, and the catalogue levels that were named, (E,)."""
-        levels = [int(level) for level in named[found]]
+        levels = [int(level) for level in named[alarm]]
         hint = hints.TOLD.get(cell[0])
         hints_right = sum(
             level == 0 if hint is None else hints.TOLD.get(level) == hint for level in levels
         )
         right = sum(level == cell[0] for level in levels)
-        return cls(*cell, len(found), int(found.sum()), right, hints_right)
+        return cls(*cell, len(alarm), int(alarm.sum()), right, hints_right)
 
     def __str__(self) -> str:
         """Show it as a line."""
@@ -89,8 +89,8 @@ def _player(agent: Agent, slots: int) -> Any:
         key = rng.fold(root, numbers)
         memory = jax.vmap(agent.init)(rng.to_key(rng.fold(key, AGENT)))
         memory, out = play_episode(agent, env, params, key, jnp.ones(LANES, bool), memory)
-        found = out.prediction.probability >= out.prediction.threshold
-        return found, jax.vmap(agent.named)(memory)
+        alarm = out.prediction.probability >= out.prediction.threshold
+        return alarm, jax.vmap(agent.named)(memory)
 
     return play
 
@@ -103,8 +103,8 @@ def measured(name: str, cell: Cell, episodes: int, seed: int) -> Row:
     numbers = jnp.arange(LANES, dtype=jnp.uint32)
     starts = range(0, episodes, LANES)
     results = [play(root, numbers + start, lanes_of(params, LANES)) for start in starts]
-    found, named = (np.concatenate(leaves)[:episodes] for leaves in zip(*results, strict=True))
-    return Row.of(cell, found, named)
+    alarm, named = (np.concatenate(leaves)[:episodes] for leaves in zip(*results, strict=True))
+    return Row.of(cell, alarm, named)
 
 
 def write(path: Path, agent: str, seed: int, rows: list[Row]) -> None:

@@ -262,7 +262,7 @@ def finish_and_compare(
     return difference(contents(run, out), expected)
 
 
-def difference(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> str:
+def difference(actual: Mapping[str, bytes], expected: Mapping[str, bytes]) -> str:
     """Names of files that differ or exist on one side only, as a sentence; "" for none."""
-    names = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
+    names = sorted(n for n in {*actual, *expected} if actual.get(n) != expected.get(n))
     return f"{', '.join(names)} differ" if names else ""

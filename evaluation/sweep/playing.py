@@ -226,10 +226,10 @@ class _Crew:
             return
         self.sign.playing(number)
         try:
-            played = self._play_with_retries(number)
+            succeeded = self._play_with_retries(number)
         finally:
             self.sign.over(number)
-        if played:
+        if succeeded:
             notes.forget_failure(self.plan, number)
             with self.lock:
                 self.outcome.played += 1

@@ -106,13 +106,17 @@ def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, lanes32, first_dec
     keys = jax.random.split(jax.random.key(8), LANES)
     action = jnp.arange(LANES, dtype=jnp.int32) % env.num_actions
     wanted = leans.LEANS[np.asarray(action)]
-    seen, state, total = first_decision[0].observation, first_decision[1].inner, jnp.zeros(LANES)
+    observation, state, total = (
+        first_decision[0].observation,
+        first_decision[1].inner,
+        jnp.zeros(LANES),
+    )
     for _ in range(lean_actions.TICKS):
-        push = push_towards(seen, wanted[:, 0], wanted[:, 1])
-        seen, state, reward, terminated, truncated, info = lanes32.step(state, push, params)
+        push = push_towards(observation, wanted[:, 0], wanted[:, 1])
+        observation, state, reward, terminated, truncated, info = lanes32.step(state, push, params)
         total = total + reward
     outcome = step(keys, first_decision[1], action, params)
-    expected = (seen, state, total, terminated, truncated, info)
+    expected = (observation, state, total, terminated, truncated, info)
     found = (outcome[0].observation, outcome[1].inner, *outcome[2:])
     # Another program rounds otherwise.
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), found, expected)
@@ -181,11 +185,11 @@ def test_what_is_foretold_comes_about(world, lanes32, first_decision):
         return np.repeat(leaf[:lanes], len(leans.LEANS))
 
     first = first_decision[0].observation, first_decision[1].inner
-    seen, state = jax.tree.map(repeated, first)
+    observation, state = jax.tree.map(repeated, first)
     wanted, up = np.tile(leans.LEANS.T, lanes), True
     for tick in range(leans.LOOK):
-        push = push_towards(seen, *(wanted * (tick < leans.HELD)))
-        seen, state, _, terminated, _, _ = lanes32.step(state, push, params)
+        push = push_towards(observation, *(wanted * (tick < leans.HELD)))
+        observation, state, _, terminated, _, _ = lanes32.step(state, push, params)
         up = up & ~terminated
     up = up.reshape(lanes, len(leans.LEANS))
     foretold = first_decision[0].outlook.upright[:lanes] >= 1 - 1 / leans.LOOK
@@ -232,8 +236,8 @@ def test_leans_turn_with_the_room():
     for place in np.ndindex(2, 2, 2):
         x, y, swap = place
         frame = Frame(jnp.float32(1 - 2 * x), jnp.float32(1 - 2 * y), jnp.asarray(bool(swap)))
-        seen = [frame.turned(*leans.LEANS[number]) for number in sights.ALIKE[place]]
-        np.testing.assert_allclose(np.array(seen), leans.LEANS, atol=1e-6)
+        views = [frame.turned(*leans.LEANS[number]) for number in sights.ALIKE[place]]
+        np.testing.assert_allclose(np.array(views), leans.LEANS, atol=1e-6)
 
 
 def test_a_mirrored_room_looks_the_same(first_decision, outlook):
@@ -275,9 +279,9 @@ def test_a_rollout_is_of_ticks(world):
 
 def test_what_is_foretold_is_in_single_precision(x64):
     env, params = jaxsim.make("CartPole3DLeans-v0", dtype="float64")
-    seen, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
-    assert {leaf.dtype.name for leaf in seen.outlook} == {"float32"}
-    assert seen.observation.cart_position.x.dtype == "float64"
+    observation, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
+    assert {leaf.dtype.name for leaf in observation.outlook} == {"float32"}
+    assert observation.observation.cart_position.x.dtype == "float64"
 
 
 @pytest.mark.parametrize("name", ["pd", "greedy", "mpc", "wow", "random+residual"])

@@ -41,9 +41,9 @@ def homeward():
     """Compiled: what the planner expects of going to the middle of the room from an observation."""
 
     def expected(observation):
-        seen = see(observation)
-        model, block, _ = repair.model_of(repair.no_fit(), seen)
-        world = lookahead.BodyState(*sight.moving(seen), block)
+        report = see(observation)
+        model, block, _ = repair.model_of(repair.no_fit(), report)
+        world = lookahead.BodyState(*sight.moving(report), block)
         plan = mpc.home(1)
         body = dynamics.bodies(model.params)
 
@@ -55,15 +55,15 @@ def homeward():
         return jax.lax.scan(tick, begun, length=lookahead.HORIZON)[1]
 
     def action(observation):
-        seen = see(observation)
-        pose, velocity = sight.moving(seen)
+        report = see(observation)
+        pose, velocity = sight.moving(report)
         plan = mpc.home(1)
         x, y = lookahead.going(plan, pose.x, pose.y, velocity.vx, velocity.vy)
         given = plan._replace(
             lean_x=jnp.broadcast_to(x, (lookahead.HORIZON, 1)),
             lean_y=jnp.broadcast_to(y, (lookahead.HORIZON, 1)),
         )
-        return mpc.push(lookahead.BodyState(pose, velocity, seen.block), given)
+        return mpc.push(lookahead.BodyState(pose, velocity, report.block), given)
 
     return jax.jit(jax.vmap(expected)), jax.jit(jax.vmap(action))
 
@@ -128,18 +128,18 @@ def pushed_alike(mass, wind):
     """What is fitted after five pushes to the right, and after one to the left besides."""
     params = replace(Params(), cart_mass=mass)
     zero = jnp.float32(0)
-    seen = see(upright(zero, Vector(zero, zero, zero)))
+    report = see(upright(zero, Vector(zero, zero, zero)))
     learnt = jax.jit(repair.update)
-    fit = learnt(repair.no_fit(), Transition(seen, jnp.int32(1), seen, jnp.asarray(True)))
+    fit = learnt(repair.no_fit(), Transition(report, jnp.int32(1), report, jnp.asarray(True)))
     fits = []
     for action in map(jnp.int32, (1, 1, 1, 1, 1, 2)):
         force = sight.push(Params(), action)
-        pose, velocity = sight.predicted(params, seen, force._replace(x=force.x + wind))
+        pose, velocity = sight.predicted(params, report, force._replace(x=force.x + wind))
         spin = sight.spin_of(pose, velocity)
-        after = replace(seen, reported=pose, vx=velocity.vx, vy=velocity.vy, spin=spin)
-        fit = learnt(fit, Transition(seen, action, after, jnp.asarray(False)))
+        after = replace(report, reported=pose, vx=velocity.vx, vy=velocity.vy, spin=spin)
+        fit = learnt(fit, Transition(report, action, after, jnp.asarray(False)))
         fits.append(fit)
-        seen = after
+        report = after
     return fits[-2:]
 
 
@@ -356,11 +356,13 @@ def test_pd_plays_while_nothing_explains_the_pole():
     zero, no = np.float32(0), np.asarray(False)
     nowhere = Vector(zero, zero, zero)
     tilted = (zero, np.float32(0.02), zero, np.float32(0.9998))
-    seen = Observation(nowhere, nowhere, tilted, nowhere, (nowhere,) * 4, (nowhere,) * 4, (no,) * 4)
+    observation = Observation(
+        nowhere, nowhere, tilted, nowhere, (nowhere,) * 4, (nowhere,) * 4, (no,) * 4
+    )
     act = jax.jit(agent.act, compiler_options=HURRIED)
-    _, _, memory = act(agent.begin(agent.init(KEY), KEY), seen, KEY)
+    _, _, memory = act(agent.begin(agent.init(KEY), KEY), observation, KEY)
     # Whatever speeds the cart up like that would turn the pole.
-    odd = replace(seen, cart_velocity=Vector(np.float32(3), zero, zero))
+    odd = replace(observation, cart_velocity=Vector(np.float32(3), zero, zero))
     action, _, memory = act(memory, odd, KEY)
     assert int(memory.fit.doubt) == repair.DOUBT
     assert int(action) == int(agents.get("pd").act((), odd, KEY)[0])
@@ -404,9 +406,9 @@ def test_cart_and_pole_meet_the_block_that_is_nearest():
 @cache
 def in_danger():
     """Model, world and plans of lanes of an empty room with one block that flies at the cart."""
-    seen = upright(np.float32(0), Vector(*np.zeros(3, np.float32)))
-    model, block, _ = repair.model_of(repair.no_fit(), see(seen))
-    world = lookahead.BodyState(*sight.moving(see(seen)), block)
+    observation = upright(np.float32(0), Vector(*np.zeros(3, np.float32)))
+    model, block, _ = repair.model_of(repair.no_fit(), see(observation))
+    world = lookahead.BodyState(*sight.moving(see(observation)), block)
     p, v = Vector(*np.zeros((3, 4), np.float32)), Vector(*np.zeros((3, 4), np.float32))
     p.x[:], p.z[:] = (4.0, 3.0, -3.0, 3.0), (0.8, 6.0, 7.0, 8.0)
     v.x[:], v.z[:] = (-4.5, 5.0, -5.0, 5.0), (0.0, 2.0, 2.0, 2.0)
@@ -557,18 +559,20 @@ def test_of_many_blocks_those_that_come_closest_are_planned_with():
     stacked = [Vector(*np.array(rows, np.float32).T) for rows in (p, v)]
     alive = np.array([True] * 9 + [False])
     pole = (zero, zero, zero, np.float32(1))
-    seen = Observation(nowhere, nowhere, pole, nowhere, *((one,) for one in stacked), (alive,))
-    first = see(seen)
+    observation = Observation(
+        nowhere, nowhere, pole, nowhere, *((one,) for one in stacked), (alive,)
+    )
+    first = see(observation)
     assert int(first.count) == 9
     np.testing.assert_array_equal(first.newest, v[8])
     world = lookahead.BodyState(*sight.moving(first), first.block)
-    block = mpc.crowded(world, seen).block
+    block = mpc.crowded(world, observation).block
     assert block.alive.shape == (mpc.THREATS,)
     assert np.asarray(block.alive).all()
     np.testing.assert_allclose([block.p.x[0], block.p.y[0], block.p.z[0]], near)
     # Four slots are looked at one by one, and stay where they are.
     few = replace(
-        seen,
+        observation,
         block_position=tuple(Vector(*map(np.float32, one)) for one in p[:4]),
         block_velocity=tuple(Vector(*map(np.float32, one)) for one in v[:4]),
         block_alive=tuple(alive[:4]),

@@ -74,8 +74,8 @@ def test_limits_follow_from_the_deviations():
     d, motion, sigmas = DEVIATIONS, filtering.motion().astype(float), martingale.LIMIT
 
     def spread(row):
-        others = sum(((abs(motion[row, k]) + 1e-3) * d[k]) ** 2 for k in KINDS if k != row)
-        return 1.1 * sigmas * np.sqrt(2 * d[row] ** 2 + others)
+        by_other_kinds = sum(((abs(motion[row, k]) + 1e-3) * d[k]) ** 2 for k in KINDS if k != row)
+        return 1.1 * sigmas * np.sqrt(2 * d[row] ** 2 + by_other_kinds)
 
     expected = {
         "deviations": d,

@@ -63,9 +63,9 @@ def until(what, patience=PATIENCE):
     """Wait for something to be there, and return it."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
+        result = what()
+        if result:
+            return result
         time.sleep(0.05)
     raise TimeoutError(what)
 
@@ -116,11 +116,11 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
     states = until(over)
     assert sorted(states.values()) == ["COMPLETED"] * 4 + ["FAILED"] * 2, states
     assert re.search(r"Restarts=[1-9]", slurmed.call("scontrol", "show", "job", task))
-    found = sweep.status(plan)
-    assert 0 < found.done < 24
+    status = sweep.status(plan)
+    assert 0 < status.done < 24
     # Sent again, it sends what is left.
     again = submitting.submit(plan, options)
-    assert again.units == 24 - found.done
+    assert again.units == 24 - status.done
     assert submitting.wait(again) == 0
     assert submitting.submit(plan, submitting.JobOptions()).jobs == ()
     sweep.merge(plan)

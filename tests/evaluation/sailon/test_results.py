@@ -28,7 +28,7 @@ HEADER = ",".join(NEEDED)
 
 
 @pytest.fixture
-def played():
+def results():
     """Results of a small experiment, filled with numbers that tell rows apart."""
     experiment = generate(
         Settings(
@@ -75,29 +75,29 @@ def test_columns_that_are_missing_stand_for_nothing():
     assert rows["level_probs"].shape == (2, 9) and np.isnan(rows["level_probs"]).all()
 
 
-def test_parquet_keeps_everything(played, tmp_path):
+def test_parquet_keeps_everything(results, tmp_path):
     path = tmp_path / "some" / "results.parquet"
-    played.write(path)
+    results.write(path)
     again = load_results(path)
-    assert again.experiment == played.experiment
-    assert again.metadata == played.metadata
-    same(again, played, played.rows)
+    assert again.experiment == results.experiment
+    assert again.metadata == results.metadata
+    same(again, results, results.rows)
 
 
-def test_csv_keeps_the_trials(played, tmp_path):
+def test_csv_keeps_the_trials(results, tmp_path):
     path = tmp_path / "results.csv"
-    played.write(path)
+    results.write(path)
     again = load_results(path)
-    assert len(played) == 3 + 16
+    assert len(results) == 3 + 16
     assert len(again) == 16
-    tested = replace(played, rows=played.tested())
+    tested = replace(results, rows=results.tested())
     same(again, tested, [*COLUMNS, "level_probs"])
-    one, other = (analyse(r, None, resamples=20).to_json() for r in (again, played))
+    one, other = (analyse(r, None, resamples=20).to_json() for r in (again, results))
     assert one["cells"] == other["cells"]
 
 
-def test_metrics_see_the_button_and_the_words(played):
-    data = trial_data(played, played)
+def test_metrics_see_the_button_and_the_words(results):
+    data = trial_data(results, results)
     assert data.trials.button.tolist() == [4, 4, 2, 2]
     assert data.labels.level.tolist() == [200, 200, 203, 203]
     assert data.predictions.digit.tolist() == [0, 0, 3, 3]
@@ -107,44 +107,44 @@ def test_metrics_see_the_button_and_the_words(played):
     assert data.predictions.words[2].tolist() == [1, 0, 0]
 
 
-def test_one_trial_as_records(played):
-    trial = played.experiment.trials[3]
-    records = played.records(trial)
+def test_one_trial_as_records(results):
+    trial = results.experiment.trials[3]
+    records = results.records(trial)
     assert records.columns["performance"].shape == (1, 4)
     assert records.columns["predicted_level"].tolist() == [[3] * 4]
     assert records.novelty_levels.tolist() == [0, 3]
     assert [b.count for b in records.schedule.blocks] == [2, 2]
     # Records hold float32, which rounds numbers up to 1 at 6e-8.
     np.testing.assert_allclose(
-        records.columns["performance"][0], played.rows["performance"][-4:], atol=1e-6
+        records.columns["performance"][0], results.rows["performance"][-4:], atol=1e-6
     )
 
 
-def test_a_trial_of_which_the_end_was_not_played(played):
-    played.rows["performance"][-2:] = np.nan
-    played.rows["level_probs"][-2:] = np.nan
-    data = trial_data(played, None)
+def test_a_trial_of_which_the_end_was_not_played(results):
+    results.rows["performance"][-2:] = np.nan
+    results.rows["level_probs"][-2:] = np.nan
+    data = trial_data(results, None)
     # What was said last is what was said in the last episode that was played.
     assert data.predictions.probabilities[-1][3] == 1
-    row = analyse(played, None, resamples=20).rows[1]
+    row = analyse(results, None, resamples=20).rows[1]
     assert row.counts["performance_post"] == 1
 
 
-def test_trials_are_paired_by_their_place(played):
-    shorter = {name: column[:15] for name, column in played.rows.items()}
-    data = trial_data(played, Results(shorter))
+def test_trials_are_paired_by_their_place(results):
+    shorter = {name: column[:15] for name, column in results.rows.items()}
+    data = trial_data(results, Results(shorter))
     assert np.isnan(data.trials.baseline[3]).all()
-    np.testing.assert_array_equal(data.trials.baseline[2], played.rows["performance"][11:15])
+    np.testing.assert_array_equal(data.trials.baseline[2], results.rows["performance"][11:15])
 
 
-def test_results_of_different_experiments_are_not_compared(played):
-    other = generate(replace(played.experiment.settings, seed=1))
+def test_results_of_different_experiments_are_not_compared(results):
+    other = generate(replace(results.experiment.settings, seed=1))
     with pytest.raises(ValueError, match="different experiments"):
-        trial_data(played, Results(planned(other), other))
+        trial_data(results, Results(planned(other), other))
 
 
-def test_a_report_says_what_is_missing(played):
-    report = analyse(played, None, resamples=20).to_json()
+def test_a_report_says_what_is_missing(results):
+    report = analyse(results, None, resamples=20).to_json()
     cell = next(cell for cell in report["cells"] if cell["level"] == 203)
     assert (cell["cdt"], cell["median_delay"], cell["level_accuracy"]) == (1.0, 0.0, 1.0)
     assert cell["opti"] is None
@@ -160,11 +160,11 @@ def test_a_report_says_what_is_missing(played):
     assert [row["trials"] for row in report["overall"]] == [2]
 
 
-def test_a_report_as_csv(played):
-    lines = list(csv.DictReader(io.StringIO(analyse(played, None, resamples=20).to_csv())))
+def test_a_report_as_csv(results):
+    lines = list(csv.DictReader(io.StringIO(analyse(results, None, resamples=20).to_csv())))
     row = next(row for row in lines if row["kind"] == "cell" and row["level"] == "203")
     assert (row["cdt"], row["opti"]) == ("1.0", "")
-    trials = analyse(played, None, resamples=20).trials_csv().splitlines()
+    trials = analyse(results, None, resamples=20).trials_csv().splitlines()
     assert len(trials) == 1 + 4
 
 
@@ -223,9 +223,9 @@ def test_files_that_hold_no_results(tmp_path):
         analyse(read_csv(HEADER + "\n0,201,easy,0,0,1.0,False,0.1,1\n", "f"), None, window=9)
 
 
-def test_the_seed_of_the_bootstrap_changes_intervals_and_nothing_else(played):
-    drawn = np.random.default_rng(0).random(len(played))
-    varied = replace(played, rows={**played.rows, "performance": drawn})
+def test_the_seed_of_the_bootstrap_changes_intervals_and_nothing_else(results):
+    drawn = np.random.default_rng(0).random(len(results))
+    varied = replace(results, rows={**results.rows, "performance": drawn})
     one, again, other = (analyse(varied, None, resamples=5, seed=s).to_json() for s in (1, 1, 2))
     assert one == again != other
 

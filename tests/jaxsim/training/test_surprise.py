@@ -212,9 +212,9 @@ def test_errors_are_squares_by_the_square_of_the_standard_error(start):
     watch = surprise.watch(features.cartpole3d.body)._replace(
         steps=jnp.int32(1), speed=now.blocks.speed - 3.0, before=now.blocks, body=body
     )
-    seen = surprise.compare(model, watch, body, now)
-    np.testing.assert_allclose(seen.counts, [1, 12, 0])
-    np.testing.assert_allclose(seen.errors, [0, 4 * 9 * (4 + 1 + 1 / 4), 0], rtol=1e-6)
+    comparison = surprise.compare(model, watch, body, now)
+    np.testing.assert_allclose(comparison.counts, [1, 12, 0])
+    np.testing.assert_allclose(comparison.errors, [0, 4 * 9 * (4 + 1 + 1 / 4), 0], rtol=1e-6)
 
 
 # What is usual ------------------------------------------------------------------------------------

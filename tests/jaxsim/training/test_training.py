@@ -103,15 +103,15 @@ def test_what_is_behind_the_end_of_an_episode_means_nothing():
 
 
 def test_running_moments_are_those_of_all_that_counted():
-    moments, seen = normalise.init(3), []
+    moments, vectors = normalise.init(3), []
     for size in (5, 1, 9, 0):
         x = DRAW.normal(2.0, 3.0, size=(size + 2, 3)).astype(np.float32)
-        there = np.arange(size + 2) < size
-        x[~there] = np.nan
-        moments = normalise.update(moments, jnp.asarray(x), jnp.asarray(there))
-        seen.append(x[there])
+        mask = np.arange(size + 2) < size
+        x[~mask] = np.nan
+        moments = normalise.update(moments, jnp.asarray(x), jnp.asarray(mask))
+        vectors.append(x[mask])
     # What was there before counts as one vector of mean 0 and variance 1.
-    values = np.concatenate(seen)
+    values = np.concatenate(vectors)
     number = len(values) + 1
     mean = values.sum(0) / number
     squares = ((values**2).sum(0) + 1) / number
@@ -124,7 +124,7 @@ def test_running_moments_are_those_of_all_that_counted():
     assert abs(float(x.mean())) < 0.1 and abs(float(x.std()) - 1) < 0.1
 
 
-# What is seen -------------------------------------------------------------------------------------
+# Inputs of the networks ---------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -466,14 +466,14 @@ def test_those_who_do_not_learn_do_not_wait_for_optax():
 
 
 def test_rows_are_drawn_by_their_words_and_lessons_end_with_the_episode():
-    there = jnp.arange(6) < jnp.array([[4], [6], [1]])
-    rows = ppo._Rows.of(there)
+    mask = jnp.arange(6) < jnp.array([[4], [6], [1]])
+    rows = ppo._Rows.of(mask)
     words = [rng.fold(rng.words(jax.random.key(0)), n) for n in range(2)]
     (one, episode), (again, _), (other, _) = (rows.draw(w, 64) for w in (words[0], *words))
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
     # Only steps that were made, each about as often.
-    made = np.flatnonzero(there)
+    made = np.flatnonzero(mask)
     assert set(np.asarray(one)) <= set(made.tolist())
     np.testing.assert_array_equal(one // 6, episode)
     # Of as many shares as there are steps, each is one step.
@@ -539,7 +539,7 @@ def test_a_lesson_is_a_step_and_what_follows_it(monkeypatch):
     episodes = made_up(learner, memory)
     lengths = jnp.array([5, 3])
     episodes = replace(episodes, length=lengths)
-    there = jnp.arange(5) < lengths[:, None]
+    mask = jnp.arange(5) < lengths[:, None]
     taught = []
 
     def learn(model, lessons, *counts):
@@ -548,7 +548,7 @@ def test_a_lesson_is_a_step_and_what_follows_it(monkeypatch):
 
     monkeypatch.setattr(ppo.forward_model, "learn", learn)
     words = rng.words(jax.random.key(1))
-    ppo._learned_model(features.cartpole3d, memory.model, episodes, ppo._Rows.of(there), words)
+    ppo._learned_model(features.cartpole3d, memory.model, episodes, ppo._Rows.of(mask), words)
     (lessons,) = taught
     bodies, final = np.asarray(episodes.trace.body), np.asarray(episodes.final.body)
     follows = {}
