@@ -1,9 +1,9 @@
-"""Run what README, guide and tutorials show, so that none of it can go stale.
+"""Run what the README and the pages of the documentation show, so that none of it can go stale.
 
 Every ```bash block is run in the clone, line by line in order, each line in a shell of its own
 with .venv/bin first in PATH; a command that has run already is not run again. The ```python blocks
 of a page are one program, which is run after the page's commands.
-Blocks marked ```console or ```text only show something and are left alone.
+Blocks marked ```console, ```text or ```py only show something and are left alone.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PAGES = (
+FIRST = (
     "README.md",
     "docs/tutorials/first-steps.md",
     "docs/tutorials/own-agent.md",
@@ -25,6 +25,8 @@ PAGES = (
     "docs/tutorials/coming-from.md",
     "docs/guide.md",
 )
+REST = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+PAGES = (*FIRST, *(page for page in REST if page not in FIRST))
 # .ci/run has run these by the time it comes here.
 DONE_BEFORE = ("make", "make demo", "make install", "make test")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)")

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 
 # In the environment too, so that subprocesses of tests share the cache.
 CACHE = os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".pytest_cache" / "jax"))
-WORTH = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+WORTH = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 jax.config.update("jax_compilation_cache_dir", CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", float(WORTH))
 # JAX has started: no command that a test calls in this process can configure it for those behind.

@@ -1,6 +1,7 @@
 """Which package may import what, read from the source."""
 
 import ast
+import functools
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -77,15 +78,17 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path) -> Iterator[tuple[str, int]]:
+@functools.cache
+def imports(path: Path) -> tuple[tuple[str, int], ...]:
     """Absolute names of everything a file imports, wherever in it, with the line."""
+    names = []
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
+            names += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno} imports relatively"
-            for alias in node.names:
-                yield f"{node.module}.{alias.name}", node.lineno
+            names += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
+    return tuple(names)
 
 
 def calls(path: Path) -> Iterator[tuple[str, int]]:
@@ -258,14 +261,14 @@ def dotted(path: Path) -> str:
 
 def loaded(path: Path, names: set[str]) -> Iterator[str]:
     """Modules of `names` that a file imports, but for those that only type checkers read."""
-    tree = parsed(path)
+    nodes = list(ast.walk(parsed(path)))
     unread = {
         id(node)
-        for branch in ast.walk(tree)
+        for branch in nodes
         if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
         for node in ast.walk(branch)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) in unread or not isinstance(node, ast.ImportFrom | ast.Import):
             continue
         for alias in node.names:

@@ -241,9 +241,9 @@ def test_unknown_names_are_seen():
 
 
 def test_pages_are_run_in_full():
-    """README, guide and tutorials: each block for bash or Python is run by .ci/readme_commands."""
+    """README and all pages: each block for bash or Python is run by .ci/readme_commands."""
     runs = {ROOT / page for page in COMMAND_RUNNER["PAGES"]}
-    assert {README, DOCS / "guide.md", *DOCS.glob("tutorials/[!i]*.md")} == runs
+    assert {README, *DOCS.rglob("*.md")} == runs
 
 
 # --- words ------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Checkpoints on disk: written whole or not at all, and refused if they have changed.
 
 Orbax writes the arrays. Its formats detect most truncated files, but not a changed bit in an array.
-So the manifest has the size and the digest of every file, and its own digest.
+So the manifest has the size and the digest of every file, and its own digest. A step's folder gets
+its name when the manifest is on disk. Orbax's `CheckpointManager`, which also removes old steps,
+renames the folder itself, before anybody can know the digests.
 """
 
 import contextlib

@@ -175,7 +175,7 @@ def _add_evaluate(parts: Commands) -> None:
     add_out(part)
     checkpoint_commands.add_options(part, blocks=False)
     for option, text in (
-        ("levels", "numbers with commas between them (200-208 and 101-108)"),
+        ("levels", "numbers with commas between them (all that hints describe)"),
         ("difficulties", "easy, medium, hard, with commas between them (all)"),
         ("visibilities", "0 and 1, with a comma between them (both)"),
     ):

@@ -7,9 +7,8 @@ from evaluation.view.recording import Recording
 from evaluation.view.replays import with_memory
 from jaxsim import levels, parameters
 from jaxsim.render.viewer import Film
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
-
-DIFFICULTIES = ("easy", "medium", "hard")
 
 
 def of_level(

@@ -394,12 +394,13 @@ def _stepped(
     hyper: Hyper, parameters: Network, optimiser: Any, gradients: Network
 ) -> tuple[Network, Any]:
     """Take one step of Adam, with the gradient scaled down to its limit."""
-    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
-    scale = jnp.minimum(1.0, hyper.gradient_limit / (norm + 1e-8))
-    clipped = jax.tree.map(lambda g: scale * g, gradients)
-    moves, optimiser = _ADAM.update(clipped, optimiser)
-    moved = jax.tree.map(lambda p, m: p - hyper.learning_rate * m, parameters, moves)
-    return moved, optimiser
+    # Limit and rate differ between lifetimes, so these two transformations are made in the trace.
+    limit = optax.clip_by_global_norm(hyper.gradient_limit)
+    rate = optax.scale_by_learning_rate(hyper.learning_rate)
+    clipped, _ = limit.update(gradients, limit.init(parameters))
+    directions, optimiser = _ADAM.update(clipped, optimiser)
+    updates, _ = rate.update(directions, rate.init(parameters))
+    return optax.apply_updates(parameters, updates), optimiser
 
 
 def all_finite(tree: Tree) -> jax.Array:
