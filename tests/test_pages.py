@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -90,25 +89,6 @@ def test_the_page_on_the_open_world_is_that_of_its_measurements():
     again = "write it anew: python -m tools.open_world_page"
     numbers = json.loads((ROOT / "docs" / "open-world.json").read_text(encoding="utf-8"))
     assert open_world_page.page(OPEN_WORLD, numbers) == OPEN_WORLD, again
-
-
-def test_the_python_example_of_the_open_world_runs(capsys):
-    (example,) = re.findall(r"^```python\n(.*?)^```$", OPEN_WORLD, re.DOTALL | re.MULTILINE)
-    exec(example, {})
-    first, *_ = capsys.readouterr().out.splitlines()
-    assert first.startswith("{'families': ['gravity'], 'parameters': {'gravity': ")
-
-
-def test_the_commands_of_the_open_world_are_known():
-    (block,) = re.findall(r"^```bash\n(.*?)^```$", OPEN_WORLD, re.DOTALL | re.MULTILINE)
-    lines = block.replace("\\\n", " ").splitlines()
-    assert len(lines) == 4
-    for line in lines:
-        program, *words = shlex.split(line)
-        assert program == "jaxsim"
-        assert cli.build_parser().parse_args(words).handler
-    for line in lines[:3]:
-        assert cli.main(shlex.split(line)[1:]) == 0
 
 
 def test_every_parameter_is_listed_with_its_unit():

@@ -240,10 +240,26 @@ def test_unknown_names_are_seen():
     assert unknown_names(code) == ["jaxsim:agents.got", "jaxsim:gone"]
 
 
+# Pages whose code a test runs.
+TESTED = {
+    "docs/grader.md": "evaluation/grader/test_page.py",
+    "docs/gvgai.md": "evaluation/gvgai/test_page.py",
+    "docs/logs.md": "evaluation/logs/test_page.py",
+    "docs/metrics.md": "test_pages.py",
+    "docs/metrics-2019.md": "evaluation/l2m/test_report2019.py",
+    "docs/statistics.md": "test_statistics_page.py",
+    "docs/syllabi.md": "evaluation/l2m/test_build.py",
+}
+
+
 def test_pages_are_run_in_full():
-    """README and all pages: each block for bash or Python is run by .ci/readme_commands."""
-    runs = {ROOT / page for page in COMMAND_RUNNER["PAGES"]}
-    assert {README, *DOCS.rglob("*.md")} == runs
+    """Each block for bash or Python is run by `.ci/readme_commands.py` or by a test."""
+    pages = {str(page.relative_to(ROOT)): text_of(page) for page in (README, *DOCS.rglob("*.md"))}
+    shown = {name for name, text in pages.items() if re.search(r"^```(bash|python)$", text, re.M)}
+    assert shown - {"docs/index.md"} == {*COMMAND_RUNNER["PAGES"], *TESTED}  # `make demo`
+    for page, test in TESTED.items():
+        text = (ROOT / "tests" / test).read_text(encoding="utf-8")
+        assert f'"{Path(page).name}"' in text and "exec(" in text
 
 
 # --- words ------------------------------------------------------------------------------------

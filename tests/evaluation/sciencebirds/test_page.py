@@ -109,9 +109,3 @@ def test_the_table_of_states_is_complete():
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)", PAGE):
         assert (ROOT / "docs" / target).exists(), target
-
-
-def test_the_example_of_lanes_runs(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    (text,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    exec(text, {})
