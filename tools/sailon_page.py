@@ -124,7 +124,7 @@ def kept(report: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of a report of `jaxsim sailon evaluate` that are stored.
 
     Raises:
-      ValueError: it is no report.
+      ValueError: it is not a report.
     """
     try:
         settings = report["experiment"]["settings"]
@@ -146,7 +146,7 @@ def kept(report: Mapping[str, Any]) -> dict[str, Any]:
             "cells": cells,
         }
     except (KeyError, TypeError) as error:
-        raise ValueError("that is no report.json of jaxsim sailon evaluate") from error
+        raise ValueError("that is not a report.json of jaxsim sailon evaluate") from error
 
 
 # Tables -----------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def load(path: Path) -> Sweep:
     try:
         return sweep_from(tomllib.loads(data.decode()), path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is no TOML file: {error}") from error
+        raise ValueError(f"{path} is not a TOML file: {error}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

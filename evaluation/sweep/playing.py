@@ -322,7 +322,7 @@ def share(text: str, units: int) -> range:
     """Read a share of units, "3::16" as in Python's slices.
 
     Raises:
-      ValueError: it is no share.
+      ValueError: it is not a share.
     """
     parts = text.split(":")
     try:

@@ -23,7 +23,7 @@ Parameters = tuple[tuple[str, Value], ...]
 class Course:
     """One task, learned for `every` episodes at a time, with an evaluation before and after each.
 
-    The last stretch is shorter if the number of episodes is no multiple of `every`.
+    The last stretch is shorter if the number of episodes is not a multiple of `every`.
 
     Attributes:
       task: name of the task.

@@ -122,7 +122,7 @@ def _view_ends(arguments: argparse.Namespace) -> int:
     names = ("level", "difficulty", "seed", "lifetime", "trial", "episode", "out", "gif", "mp4")
     _refuse(arguments, "--ends", *names)
     if run is None or not run.is_dir():
-        raise ValueError(f"--ends needs the directory of a run; {run or 'none'} is no directory")
+        raise ValueError(f"SOURCE is {run or 'missing'}; --ends needs the directory of a run")
     page = run / "report.html"
     reports = [path for name in REPORTS if (path := run / name).is_file()]
     if not (reports and page.is_file()):
@@ -133,7 +133,7 @@ def _view_ends(arguments: argparse.Namespace) -> int:
     try:
         measure = json.loads(reports[0].read_text(encoding="utf-8"))["measure"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{reports[0]} is no report of a run; play the run again") from error
+        raise ValueError(f"{reports[0]} is not the report of a run; play the run again") from error
     agent = arguments.agent[0] if arguments.agent else None
     coordinates = html.ends(run_records, measure)
     pages = {

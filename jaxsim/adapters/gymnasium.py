@@ -138,7 +138,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
           ((D,) float32 observation, reward, terminated, truncated, info).
 
         Raises:
-          ValueError: the action is out of range or no integer.
+          ValueError: the action is out of range or not an integer.
         """
         if not self._play.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
