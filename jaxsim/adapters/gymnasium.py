@@ -216,7 +216,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Start an episode in every lane.
 
         Args:
-          seed: of lane 0, where lane i gets `seed + i`; or L seeds; or None to go on with the
+          seed: of lane 0, where lane i gets `seed + i`; or L seeds; or None to continue the
             streams of episodes.
           options: as of a single environment, with leaves (L,).
 
