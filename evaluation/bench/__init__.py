@@ -1,4 +1,4 @@
-"""Throughput of the simulator and of its peers, measured side by side in one run: `jaxsim bench`.
+"""Throughput of the simulator and of its peers, measured in turn in one run: `jaxsim bench`.
 
 Nothing is imported here: every program that is measured imports this package, and some need no JAX.
 """

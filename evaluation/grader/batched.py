@@ -1,4 +1,4 @@
-"""All episodes of a test case side by side."""
+"""All episodes of a test case in parallel."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard

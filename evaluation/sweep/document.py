@@ -60,7 +60,7 @@ class Sweep:
     Attributes:
       base: name of the base command.
       name: of the sweep, for titles.
-      lanes: of a pack, filled with cells that are played side by side. Results depend on it, and so
+      lanes: of a pack, filled with cells that are played in parallel. Results depend on it, and so
         do the numbers of a cell's episodes.
       fixed: values that all cells share.
       bundles: the axes, in the order of the file.

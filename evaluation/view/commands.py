@@ -51,7 +51,7 @@ def add_to(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="agent (pd); repeated, agents play the same start side by side",
+        help="agent (pd); repeated, agents are shown with the same start",
     )
     view.add_argument("--seed", type=int, metavar="N", help="root of all randomness (0)")
     view.add_argument("--lifetime", type=int, metavar="K", help="lifetime of a run (its first)")
@@ -62,7 +62,7 @@ def add_to(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="K",
-        help="number of the episode, from 0 (0); repeated, episodes stand side by side",
+        help="number of the episode, from 0 (0); repeated, episodes are shown together",
     )
     view.add_argument(
         "--ends", action="store_true", help="of a run: the worst and best lifetimes of its report"

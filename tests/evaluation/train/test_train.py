@@ -328,7 +328,7 @@ def test_a_run_of_other_settings_is_refused(trained, capfd):
     words = "schedule.parameters.target is missing in it and 1 now; width is 1 in it and 2 now"
     assert words in capfd.readouterr().err
     assert train(out=trained) == 2
-    assert "pass --resume to go on from them, or --overwrite" in capfd.readouterr().err
+    assert "pass --resume to continue from them, or --overwrite" in capfd.readouterr().err
     assert written(trained) == before
 
 
