@@ -86,7 +86,7 @@ def _world(state: State) -> BodyState:
 
 
 def _blocks(state: State) -> Block:
-    """Every block, (N,)."""
+    """All blocks in the planner's form, (N,)."""
 
     def joined(leaves: Any) -> jax.Array:
         return jnp.concatenate([jnp.atleast_1d(leaf) for leaf in leaves])
