@@ -119,6 +119,24 @@ def test_a_public_name_without_documentation_is_reported():
     assert public.undocumented(known - {"jaxsim.make"}) == ["jaxsim.make"]
 
 
+def test_a_table_of_a_docstring_is_shown_as_one():
+    pytest.importorskip("sphinx")
+    docstrings = extension("docstrings")
+    table = [
+        "Text.",
+        "",
+        "| module | subject |",
+        "| --- | ---: |",
+        "| `a` | one |",
+        "",
+        "|v| ends.",
+    ]
+    assert list(docstrings.with_tables(table)) == [
+        *("Text.", "", "", ".. list-table::", "   :header-rows: 1", ""),
+        *("   * - module", "     - subject", "   * - `a`", "     - one", "", "|v| ends."),
+    ]
+
+
 def test_a_notebook_is_shown_with_outputs_only_of_its_own_code():
     pytest.importorskip("sphinx")
     with_outputs = extension("notebooks").with_outputs
