@@ -153,7 +153,7 @@ emitters (`jaxsim.backend.compiled`): its loop is half as fast again, and compil
 memory. Without the first option the second would make it three times slower, and of levels with
 terms of their own it takes longer to compile.
 
-It holds for all that the process compiles. It is no documented option of XLA, and may vanish in a
+It holds for all that the process compiles. XLA does not document this option, and may drop it in a
 later version; XLA ignores it if it does not know it (jaxlib 0.10.2 does so with a made-up option
 whose name begins with `xla_`). Options that `XLA_FLAGS` has already are kept. Results differ by the
 rounding of float32, as different instructions are used.
