@@ -2,8 +2,8 @@
 
 It gets the simulator's state and the level's parameters, which no agent may see, and it searches
 four times as much. It does not know future random draws (blocks that will appear, and the forces of
-level 105, of which it expects the mean), friction, or the wind on blocks. It is no upper bound: it
-is a random search, with the planner's contacts.
+level 105, of which it expects the mean), friction, or the wind on blocks. It is not an upper bound:
+it is a random search, with the planner's contacts.
 """
 
 from dataclasses import dataclass, replace
@@ -86,7 +86,7 @@ def _world(state: State) -> BodyState:
 
 
 def _blocks(state: State) -> Block:
-    """Every block, (N,)."""
+    """All blocks in the planner's form, (N,)."""
 
     def joined(leaves: Any) -> jax.Array:
         return jnp.concatenate([jnp.atleast_1d(leaf) for leaf in leaves])

@@ -165,11 +165,11 @@ def main() -> None:
     parser.add_argument("--agents", nargs="+", default=["pd", "mpc"], help="(pd mpc)")
     parser.add_argument("--episodes", type=int, default=512, metavar="N", help="a cell (512)")
     parser.add_argument("--first", type=int, metavar="N", help="play only these of them")
-    parser.add_argument("--lanes", type=int, default=128, metavar="N", help="side by side (128)")
+    parser.add_argument("--lanes", type=int, default=128, metavar="N", help="in parallel (128)")
     parser.add_argument("--seed", type=int, default=37, metavar="N", help="of all episodes (37)")
     parser.add_argument("--levels", type=int, nargs="+", default=list(EVALUATED))
     parser.add_argument("--difficulties", nargs="+", default=["hard"], choices=DIFFICULTIES)
-    parser.add_argument("--json", type=Path, help="file to go on with")
+    parser.add_argument("--json", type=Path, help="file of results, which is continued")
     a = parser.parse_args()
     first = a.episodes if a.first is None else a.first
     if not 1 <= first <= a.episodes:

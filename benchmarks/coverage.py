@@ -94,7 +94,7 @@ def _cell(low: np.ndarray, high: np.ndarray, true: float) -> Cell:
 
 
 TEXT: Final = """
-Each number is the share of samples whose interval holds the true value, in per cent, and in
+Each number is the share of samples whose interval covers the true value, in per cent, and in
 brackets the mean width of the interval. 95 is aimed at.
 
 * **percentile**: percentiles of 2,000 bootstrap resamples.
@@ -105,16 +105,16 @@ brackets the mean width of the interval. 95 is aimed at.
   times as wide as Student's.
 * **calibrated**: what reports use. Of a mean it is Student's interval below 8 values or where there
   are no more than 4 different ones; otherwise its lower end is the lower one of Student's and the
-  studentised interval, and its upper end the upper one. The first holds symmetric outcomes, the
+  studentised interval, and its upper end the upper one. The first covers symmetric outcomes, the
   second skewed ones. Of other statistics it is the percentiles.
 * **wilson**: Wilson's interval of a share. Reports use it for metrics whose unit is a share, where
   all values are zeros and ones (`jaxsim metrics` lists the units).
 
-Percentiles of a mean hold too little below some 30 lifetimes. No method here holds 93 % of the mean
-of a distribution as skewed as the log-normal one, or of performances most of which are close
-together near 1, at 8 lifetimes: a sample seldom has the tail. There the median or the interquartile
-mean, which `--statistics` prints, is the better summary. The median of
-zeros and ones is one of the two, so that its interval nearly always holds it. The difference is
+Percentile intervals of a mean undercover below about 30 lifetimes. At 8 lifetimes no method here
+covers 93 % for distributions as skewed as the log-normal one, or for performances most of which are
+close together near 1: a sample seldom has the tail. There the median or the interquartile mean,
+which `--statistics` prints, is the better summary. The median of
+zeros and ones is one of the two, so that its interval nearly always covers it. The difference is
 that of two runs, lifetime by lifetime. In reports no interval leaves the range of a metric that has
 one, as 0 to 1 of a share; here none is cut off.
 """

@@ -4,7 +4,7 @@
 
 Four hunts: whole episodes of uniformly random actions, at every level and with parameters at and
 between their bounds; states in which bodies coincide, touch or
-fly as fast as they can; and states of which one number is no number, infinite or enormous. A number
+fly as fast as they can; and states of which one number is NaN, infinite or enormous. A number
 that leaves `step` without being finite and without `info["nonfinite"]` is a leak, and so is a flag
 that does not end the episode. The exit code is 1 if anything leaks.
 """

@@ -63,7 +63,7 @@ IN_GUIDE = {
 
 SYLLABI = """\
 Training comes in blocks of 30 episodes in the shipped files. `ppo` takes some hundreds to learn
-level 200, so blocks are given ten times as long; one syllabus is played as it is besides.
+level 200, so blocks are given ten times as long; one syllabus is also played as it is.
 
 * Recovery, maintenance, and transfer with a ratio or a contrast are those of l2metrics 3.1, of
   performance normalised to 1 to 101; saturation, time to it, integral, `recovery_time` and
@@ -71,9 +71,9 @@ level 200, so blocks are given ten times as long; one syllabus is played as it i
 * `ste_rel_perf` and `sample_efficiency` of l2metrics, `forward_transfer` and `reverse_transfer` of
   2019 are beside single-task experts: `ste`, trained on each task with its parameters for as many
   episodes as the syllabus trains it, in as many lifetimes of the next seed. Transfer is the
-  saturation value over the expert's, of tests before the first training, and of tests behind that
+  saturation value over the expert's, of tests before the first training, and of tests after that
   of another task. These intervals draw lifetimes and experts anew.
-* Forgetting is the first test behind a first training, less the last test.
+* Forgetting is the first test after a first training, less the last test.
 """
 
 
@@ -99,7 +99,7 @@ class Clock:
         self.marks.append((done, time.perf_counter(), time.process_time()))
 
     def since_first(self, length: np.ndarray) -> dict[str, Any]:
-        """Steps and seconds behind the first mark; `length` is (L, E)."""
+        """Steps and seconds after the first mark; `length` is (L, E)."""
         (done, *start), *_, (_, *end) = self.marks
         steps = int(length[:, done // len(length) :].sum())
         seconds, processor = (b - a for a, b in zip(start, end, strict=True))

@@ -78,7 +78,7 @@ def modules(scope: Iterable[str], root: Path) -> list[str]:
         path = (root / name).resolve()
         inside = sorted(path.rglob("*.py")) if path.is_dir() else [path]
         if not path.exists() or not inside or not path.is_relative_to(root.resolve()):
-            raise ValueError(f"{name} is no module or folder of modules of this project")
+            raise ValueError(f"{name} is not a module or folder of modules of this project")
         names |= {str(each.relative_to(root.resolve())) for each in inside}
     return sorted(names)
 

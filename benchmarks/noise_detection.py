@@ -78,7 +78,7 @@ class Played:
 
 
 def play(rows: list[dict[str, float]], noise: tuple[float, ...], novel: int, seed: int) -> Played:
-    """Play lifetimes side by side.
+    """Play lifetimes in parallel.
 
     Args:
       rows: parameters of the novel episodes of each lifetime, by path.

@@ -146,7 +146,7 @@ def compiled_step(
 
 
 def drawn(params: Params, share: Any) -> Params:
-    """Parameters of a tick in which level 105 draws `share`, whatever the key."""
+    """Parameters of a tick in which level 105 draws `share` for any key."""
     pull = params.pull_centroid + params.pull_centroid_random * share
     return replace(params, pull_centroid=pull, pull_centroid_random=0 * pull)
 

@@ -105,7 +105,7 @@ def one_step(trajectories: list[Trajectory], dtype: str) -> OneStep:
 
 @dataclass(frozen=True)
 class Run:
-    """E episodes side by side for T steps; one that is over stays as it is.
+    """E episodes in parallel for T steps; one that is over stays as it is.
 
     Attributes:
       lengths: (E,) steps until each episode was over.

@@ -90,7 +90,7 @@ def zones_of(level: int, difficulty: str, episode: Episode) -> Zones:
 
 @dataclass(frozen=True)
 class Run:
-    """Free runs of ours beside E recorded episodes; row 0 is after the hidden tick.
+    """Our free runs beside E recorded episodes; row 0 is after the hidden tick.
 
     Attributes:
       recorded: the E episodes.

@@ -1,4 +1,4 @@
-"""The engine for agents on the host, many lifetimes side by side.
+"""The engine for agents on the host, many lifetimes in parallel.
 
 Each lane has its own episode; a mask says which lanes take a step. Lane i plays the episodes of
 lifetime `first_lifetime` + i as a `Session` does, tick for tick.
@@ -43,7 +43,7 @@ class _Episodes(NamedTuple):
 
 
 class Abreast:
-    """Lifetimes of a schedule side by side.
+    """Lifetimes of a schedule, played in parallel.
 
     Args:
       schedule: schedule of the lifetimes.

@@ -125,7 +125,7 @@ def check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
 
     try:
         jax.eval_shape(act, jax.random.key(0))
-    except Exception as error:  # whatever the functions of an agent raise
+    except Exception as error:  # functions of an agent may raise anything
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"agent {name} cannot play {env.name}: {reason}") from error
     _FITTING.add((agent, env))

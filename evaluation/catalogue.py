@@ -54,7 +54,7 @@ def add_to(commands: Commands) -> None:
     levels = add_command(
         commands, "levels", "list novelty levels, or say what one changes", LEVELS_EXAMPLES
     )
-    levels.add_argument("level", nargs="?", metavar="LEVEL", help="number of a level, as 105")
+    levels.add_argument("level", nargs="?", metavar="LEVEL", help="number of a level, e.g. 105")
     levels.set_defaults(handler=print_levels)
     novelties = add_command(
         commands, "novelties", "list families of novelties, or draw some", NOVELTIES_EXAMPLES
@@ -74,7 +74,7 @@ def print_tasks(arguments: argparse.Namespace) -> int:
 
     task = arguments.task
     if task is not None and task.isdigit():
-        raise ValueError(f"{task} is no task; for the novelty level: jaxsim levels {task}")
+        raise ValueError(f"{task} is not a task; for the novelty level: jaxsim levels {task}")
     ids = jaxsim.registered_envs() if task is None else (jaxsim.spec(task).env_id,)
     for env_id in ids:
         spec = jaxsim.spec(env_id)
@@ -95,7 +95,7 @@ def print_levels(arguments: argparse.Namespace) -> int:
         return 0
     by_number = {str(level.number): level for level in levels}
     if arguments.level not in by_number:
-        raise ValueError(f"{arguments.level} is no level; there are {', '.join(by_number)}")
+        raise ValueError(f"{arguments.level} is not a level; there are {', '.join(by_number)}")
     print("\n".join(_about(by_number[arguments.level])))
     return 0
 
@@ -163,7 +163,7 @@ def _about_list(name: str) -> Iterator[str]:
     if slash:
         if not (number.isdecimal() and int(number) < len(novelties_list.entries)):
             last = len(novelties_list.entries) - 1
-            raise ValueError(f"{number!r} is no entry of {list_name}; there are 0 to {last}")
+            raise ValueError(f"{number!r} is not an entry of {list_name}; there are 0 to {last}")
         entry = novelties_list.entries[int(number)]
         yield _wrapped(f"{name}: ", entry.novelty.describe())
         yield f"  {entry.split}; difficulty {entry.control:g} for control, " + (

@@ -147,7 +147,7 @@ def _add_run(commands: Commands) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="episodes of a block that a lifetime plays side by side before it learns (1)",
+        help="episodes of a block that a lifetime plays in parallel before it learns (1)",
     )
     add_out(run, "replace results in DIR; logs stay")
     run.add_argument(

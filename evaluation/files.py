@@ -116,7 +116,7 @@ def read_json(path: Path, most: int, what: str = "", **decoder: Any) -> Any:
       **decoder: arguments of `json.loads`.
 
     Raises:
-      ValueError: it cannot be read, is larger, or is no JSON; the message begins with the path.
+      ValueError: it cannot be read, is larger, or is not JSON; the message begins with the path.
     """
     try:
         size = path.stat().st_size
@@ -131,7 +131,7 @@ def read_json(path: Path, most: int, what: str = "", **decoder: Any) -> Any:
         place = f"line {error.lineno}, column {error.colno}"
         raise ValueError(f"{path}: broken or truncated JSON at {place}: {error.msg}") from error
     except (ValueError, RecursionError) as error:  # other encodings, endless numbers or depths
-        raise ValueError(f"{path}: is no JSON{what and ' of ' + what}: {error}") from error
+        raise ValueError(f"{path}: is not JSON{what and ' of ' + what}: {error}") from error
 
 
 def check_room(folder: Path, needed: int, what: str) -> None:

@@ -11,7 +11,7 @@ the number of lifetimes, chunks, threads and segments change no record.
 A run can be stopped between two segments and resumed in another process. A `Snapshot` holds it by
 lifetime, for any chunks and threads; a `Keeper` decides when to take one.
 
-With width W, a lifetime plays up to W episodes of a block side by side, all from the same memory,
+With width W, a lifetime plays up to W episodes of a block in parallel, all from the same memory,
 and then the agent learns from them. An episode's start and randomness still follow from its number.
 The lifetime continues with the memory of the first of these episodes.
 """
@@ -72,7 +72,7 @@ class Snapshot:
     """A run of L lifetimes between two segments.
 
     Attributes:
-      rounds: played so far; a round is up to `width` episodes of one block side by side.
+      rounds: played so far; a round is up to `width` episodes of one block in parallel.
       memory: agent memories in NumPy, leaves (L, ...); of typed keys, their data.
       outcome: columns of the records of the E' episodes so far in NumPy, (L, E') each.
     """
@@ -129,7 +129,7 @@ def play(
         the same seed are the same, bit for bit.
       first_lifetime: number of the first lifetime: with K, lifetimes K to K + L - 1 of a longer run
         are played, the same bit for bit.
-      width: episodes of a block that a lifetime plays side by side, learning from all of them at
+      width: episodes of a block that a lifetime plays in parallel, learning from all of them at
         once; 1 is one after the other. Records of an agent without a memory do not depend on it.
       options: chunks, threads and segments.
       progress: called as `progress(episodes done, episodes in all)`, counted over lifetimes.
@@ -190,7 +190,7 @@ def check_lifetimes(lifetimes: int, first_lifetime: int = 0) -> None:
 
 
 def check_width(width: int) -> None:
-    """Check a number of episodes side by side.
+    """Check a number of episodes in parallel.
 
     Raises:
       ValueError: none or too many.

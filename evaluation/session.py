@@ -61,7 +61,7 @@ class Result(NamedTuple):
     performance: float  # in [0, 1]
     length: int  # steps
     terminated: bool  # the task ended it, rather than a limit
-    complete: bool  # it went on to its end, and every number stayed finite
+    complete: bool  # it was played to its end, and every number stayed finite
     seconds: float  # simulated time
 
 

@@ -3,6 +3,35 @@
 >>> import jax, jaxsim
 >>> env, params = jaxsim.make("CartPole3D-v0", {"pole/length": 3.0})
 >>> observation, state = env.reset(jax.random.key(0), params)
+
+| module | subject |
+| --- | --- |
+| `env` | the contract that every environment follows |
+| `registry` | environments by name, with their parameters |
+| `parameters` | parameters that a user may set by name |
+| `spaces` | spaces of actions and of flat observations |
+| `worlds` | CartPole, CartPole2D and CartPole3D |
+| `novelty` | families of novelties, seeded samples, compositions |
+| `agents` | policies and novelty predictions |
+| `training` | agents that learn |
+| `lean_actions` | CartPole3D with leans of the pole as actions |
+| `embedding` | two-dimensional worlds behind CartPole3D's interface |
+| `imaging` | observations with a picture from a camera |
+| `image_settings` | parameters of that camera |
+| `render` | states and observations as pictures and films |
+| `rollouts` | whole batches of episodes at full speed |
+| `lanes` | the engine of pure agents |
+| `stepper` | one episode, stepped from Python |
+| `wrappers` | automatic reset, time limits, flat observations |
+| `adapters` | interfaces of Gymnasium, gymnax and stable-baselines3 |
+| `testing` | properties that every environment must have |
+| `rng` | counter-based randomness |
+| `counters` | counters that random keys are folded from |
+| `inputs` | checks of values that callers pass |
+| `marks` | masks of lanes with their ranks |
+| `packing` | a pytree as one array of words |
+| `pytrees` | names of the pytrees that environments choose |
+| `backend` | settings and sizes that depend on the backend |
 """
 
 from importlib.metadata import PackageNotFoundError, version

@@ -42,15 +42,15 @@ class Layout(NamedTuple):
     """Sizes that suit a backend. No result depends on them.
 
     Attributes:
-      lanes: most episodes side by side for a thread or accelerator.
+      lanes: most episodes in parallel for a thread or accelerator.
       chunk: lanes that advance together.
-      ticks: cheap steps of a chunk in a row.
+      ticks: cheap steps of a chunk before the next chunk has its turn.
       groups: lanes that are packed together, by effort above the cheapest step; the last for all
         higher efforts.
       turns: lanes that start their next episodes together.
       rounds: episodes that a lane of `jaxsim.rollout` plays one after the other, if that leaves
         enough lanes.
-      enough: lanes that are enough for a thread or accelerator.
+      enough: lanes per thread or accelerator above which more do not help.
     """
 
     lanes: int

@@ -20,7 +20,7 @@
 * No number that is not finite leaves `step` unflagged: if the state would no longer be finite, the
   episode ends as truncated with `info["nonfinite"]` set, in this step and from then on. The state
   stays what it was, so all that is returned is finite if what was given is. (The state of an
-  episode that is over is returned as it was given, whatever it holds.)
+  episode that is over is returned unchanged, even if it is not finite.)
 * `info["performance"]` is the task's score so far in [0, 1].
 """
 

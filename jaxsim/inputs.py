@@ -19,7 +19,7 @@ def action_codes(action: Any, count: int, names: Sequence[str] = ()) -> Any:
       The action as an array.
 
     Raises:
-      ValueError: no integers, or a number out of range.
+      ValueError: not integers, or a number out of range.
     """
     traced = isinstance(action, jax.core.Tracer)
     values = action if traced else np.asarray(action)

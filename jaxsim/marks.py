@@ -13,7 +13,7 @@ WORD = 32
 
 
 class Marks(NamedTuple):
-    """Marked lanes; see `marked`."""
+    """Mask of lanes with their ranks; see `marked`."""
 
     words: jax.Array  # (W,) uint32, a bit for each lane, the lowest first
     before: jax.Array  # (W,) int32, marks up to the end of each word
@@ -24,7 +24,7 @@ class Marks(NamedTuple):
         return self.before[-1]
 
     def places(self, ranks: jax.Array) -> jax.Array:
-        """Lanes of some marks.
+        """Indices of the marked lanes with the given ranks.
 
         Args:
           ranks: (K,) int32, 0 for the first mark.

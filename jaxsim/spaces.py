@@ -42,7 +42,7 @@ class Discrete:
     dtype: str = "int32"
 
     def __post_init__(self) -> None:
-        """Refuse a space without elements or with elements that are no integers."""
+        """Refuse a space without elements or with elements that are not integers."""
         if self.n < 1:
             raise ValueError(f"n is {self.n}; a space needs at least 1 element")
         if not np.issubdtype(np.dtype(self.dtype), np.integer):
@@ -68,7 +68,7 @@ class Discrete:
         """Tell for each element of an array whether it is in the space.
 
         Args:
-          x: (...) anything with a dtype; what is no integer is not contained.
+          x: (...) anything with a dtype; only integers are contained.
 
         Returns:
           (...) bool.
@@ -89,7 +89,7 @@ class Discrete:
           `shape` array of `dtype`.
 
         Raises:
-          ValueError: another shape, no integers, or a number out of range.
+          ValueError: another shape, not integers, or a number out of range.
         """
         if shape == () and type(x) in _INTEGERS and 0 <= x < self.n:
             return np.asarray(x, self.dtype)  # the usual case of Python loops

@@ -420,7 +420,7 @@ def _check_flagged(result: Tree, where: list[str]) -> None:
             )
             raise AssertionError(f"{where[lane]} comes out of step as {path}, without a flag")
     for lane in np.flatnonzero(flagged & ~over):
-        raise AssertionError(f"{where[lane]} is flagged, but the episode goes on")
+        raise AssertionError(f"{where[lane]} is flagged, but the episode continues")
 
 
 def _check_other_ways(programs: Programs, params: Params, history: list[_Step]) -> None:

@@ -245,12 +245,31 @@ def test_the_simulator_needs_only_its_core_dependencies():
     )
 
 
-def test_the_module_map_of_cartpole3d_names_every_module():
-    folder = ROOT / "jaxsim" / "worlds" / "cartpole3d"
-    listed = re.findall(r"^\| `(\w+)` \|", ast.get_docstring(parsed(folder / "__init__.py")), re.M)
+def neighbours(folder: Path) -> list[str]:
+    """Names of the modules and packages directly in a package."""
     packages = [path.parent.name for path in folder.glob("*/__init__.py")]
-    modules = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
-    assert sorted(listed) == sorted([*packages, *modules])
+    return sorted([*packages, *(p.stem for p in folder.glob("*.py") if p.stem != "__init__")])
+
+
+LARGE = [
+    path.parent
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("__init__.py"))
+    if len(neighbours(path.parent)) > 8
+]
+
+
+@pytest.mark.parametrize("folder", LARGE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_module_map_of_a_large_package_names_every_module(folder):
+    text = ast.get_docstring(parsed(folder / "__init__.py"))
+    assert text
+    listed = re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.M)
+    assert sorted(name for name, _ in listed) == neighbours(folder)
+    assert all(len(subject.split()) > 1 for _, subject in listed)
+
+
+def test_large_packages_are_seen():
+    assert {ROOT / "jaxsim", ROOT / "evaluation", ROOT / "jaxsim/worlds/cartpole3d"} <= set(LARGE)
 
 
 def dotted(path: Path) -> str:

@@ -1,11 +1,13 @@
 """README, site and hand-written pages: complete, connected, and in words that readers know."""
 
 import ast
+import io
 import json
 import pkgutil
 import re
 import runpy
 import shlex
+import tokenize
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -32,14 +34,7 @@ def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def is_generated(page: Path) -> bool:
-    """Whether code writes the whole page."""
-    head = " ".join(text_of(page).split()[:60])
-    return "do not edit" in head or "Written by `python" in head or "Written by `jaxsim" in head
-
-
 EVERYTHING = [README, ROOT / "CONTRIBUTING.md", *pages()]
-BY_HAND = [page for page in EVERYTHING if not is_generated(page)]
 COMMAND_RUNNER = runpy.run_path(str(ROOT / ".ci" / "readme_commands.py"))
 
 
@@ -122,6 +117,24 @@ def test_a_public_name_without_documentation_is_reported():
     assert "jaxsim.make" in known and "jaxsim.novelty" not in known
     assert public.undocumented(known) == []
     assert public.undocumented(known - {"jaxsim.make"}) == ["jaxsim.make"]
+
+
+def test_a_table_of_a_docstring_is_shown_as_one():
+    pytest.importorskip("sphinx")
+    docstrings = extension("docstrings")
+    table = [
+        "Text.",
+        "",
+        "| module | subject |",
+        "| --- | ---: |",
+        "| `a` | one |",
+        "",
+        "|v| ends.",
+    ]
+    assert list(docstrings.with_tables(table)) == [
+        *("Text.", "", "", ".. list-table::", "   :header-rows: 1", ""),
+        *("   * - module", "     - subject", "   * - `a`", "     - one", "", "|v| ends."),
+    ]
 
 
 def test_a_notebook_is_shown_with_outputs_only_of_its_own_code():
@@ -276,24 +289,56 @@ RETIRED = {
     r"\bfore(?:tell|told)": "predict",
     r"as (?:many|few) as the \w+ has": "the maximum, the minimum",
 }
-"""Words that the pages had and readers stumbled over, with what to write instead."""
+"""Words that readers stumble over, with what to write instead."""
 
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def prose_of(page: Path) -> str:
-    """What a page says in words, without code and generated parts."""
+    """What a page says in words, without code."""
     text = text_of(page)
     if page in NOTEBOOKS:
         cells = json.loads(text)["cells"]
         text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    by_hand = re.sub(r"<!-- (\w+): generated -->.*?<!-- \1: end -->", "", text, flags=re.DOTALL)
-    return " ".join(without_code(by_hand).split())
+    return " ".join(without_code(text).split())
 
 
-@pytest.mark.parametrize("page", [*BY_HAND, *NOTEBOOKS], ids=name_of)
+def prose_in(code: str) -> str:
+    """Comments and texts of a module: docstrings, messages, pages that it writes."""
+    texts = [
+        node.value
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    tokens = tokenize.generate_tokens(io.StringIO(code).readline)
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    prose = " | ".join([*texts, "".join(comments).replace("#", " ")])
+    return " ".join(prose.split())
+
+
+def retired_words(prose: str) -> dict[str, str]:
+    """Retired words in a text, with what to write instead."""
+    return {words: better for words, better in RETIRED.items() if re.search(words, prose, re.I)}
+
+
+@pytest.mark.parametrize("page", [*EVERYTHING, *NOTEBOOKS], ids=name_of)
 def test_retired_words_do_not_come_back(page):
-    prose = prose_of(page)
-    found = {words: better for words, better in RETIRED.items() if re.search(words, prose, re.I)}
-    assert not found
+    assert not retired_words(prose_of(page))
+
+
+@pytest.mark.parametrize("package", PROJECT)
+def test_retired_words_do_not_come_back_in_code(package):
+    modules = sorted((ROOT / package).rglob("*.py"))
+    assert len(modules) > 10
+    found = {name_of(path): retired_words(prose_in(text_of(path))) for path in modules}
+    assert not {name: words for name, words in found.items() if words}
+
+
+def test_retired_words_are_seen_in_code():
+    code = '"""Films side\nby side."""\nraise E(f"it goes {1} on; so and so")  # of no\n# effect\n'
+    assert set(retired_words(prose_in(code))) == {
+        r"side by side",
+        r"so and so",
+        r"of no (?:account|effect)",
+    }

@@ -79,7 +79,7 @@ def calibration(rows: Mapping[str, Any]) -> Iterator[str]:
     """The table of calibrated samples."""
     yield "Difficulties are quartiles: a quarter of the samples is below the first number."
     yield ""
-    yield "| samples of | number | nothing differs | nobody stands | control | first tick |"
+    yield "| samples of | number | nothing differs | no agent can stand | control | first tick |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for name, row in rows.items():
         label = f"`{name}`" if name in FAMILIES else name
@@ -223,7 +223,7 @@ def _parity(comparison: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"{comparison['samples']:,} samples of the families that a scene of PyBullet can express, "
-        "an episode each with `pd`: largest errors of one tick of ours from each of its states, in "
+        "an episode each with `pd`: largest errors of our tick from each of its states, in "
         "double precision (`python -m tests.parity.bullet_novelties`)."
     )
     yield ""

@@ -121,8 +121,8 @@ the other, and what it needs next is one of three kinds of work:
 * **More effort where it is needed.** Lanes that wait are packed densely, some hundred at a time,
   and take a tick that knows one contact besides those with walls, which needs no iteration; or,
   where cart, pole or a block on its way out are at a wall, that as well. The few lanes with more
-  take full ticks, a dozen lanes at a time. So a contact costs the lane that has it, and nobody
-  else, although all lanes run in one vectorised program.
+  take full ticks, a dozen lanes at a time. A contact therefore costs only its own lane, although
+  all lanes run in one vectorised program.
 * **Turns.** Where an episode is over its result is written down and the next one of the list
   starts, packed as well, without a wait for other lanes. Lanes whose lists are over are left
   behind: the others move together where that frees a chunk.
@@ -130,7 +130,7 @@ the other, and what it needs next is one of three kinds of work:
 Free ticks advance a *chunk* of lanes through several ticks before the next chunk has its turn, so
 that the state and the temporaries of a tick stay in the cache. In a **mixture** the simplest
 environment that has the terms (wind, lines, forces between blocks) of an episode plays it: one
-program for each set of terms, compiled side by side and shared with every other mixture.
+program for each set of terms, compiled in parallel and shared with every other mixture.
 [architecture.md](architecture.md) has more of the engine.
 
 All randomness is counted from the seed, the number of the episode and the tick. No lane reads
@@ -153,7 +153,7 @@ emitters (`jaxsim.backend.compiled`): its loop is half as fast again, and compil
 memory. Without the first option the second would make it three times slower, and of levels with
 terms of their own it takes longer to compile.
 
-It holds for all that the process compiles. It is no documented option of XLA, and may vanish in a
+It holds for all that the process compiles. XLA does not document this option, and may drop it in a
 later version; XLA ignores it if it does not know it (jaxlib 0.10.2 does so with a made-up option
 whose name begins with `xla_`). Options that `XLA_FLAGS` has already are kept. Results differ by the
 rounding of float32, as different instructions are used.
@@ -214,7 +214,7 @@ as do `--chunk` and `--threads` of the commands.
   iterated, and a block that leans on another needs that tick after tick. Besides, a parameter in
   which the lanes differ is an array that is read in every tick, where one that all share is a
   number.
-* **Numbers of blocks.** An engine before this one laid episodes with as many blocks side by side
+* **Numbers of blocks.** An engine before this one grouped episodes with the same number of blocks
   and computed chunks with no more slots than they had, 1,230 operations a tick for two blocks
   where four take 1,590. Lists have no such order, which costs a fifth with default flags.
 * **Recomputation.** XLA:CPU computes a cheap value anew for every consumer. Values with many
@@ -292,7 +292,7 @@ def _circumstances(values: dict[str, Any]) -> Iterator[str]:
 
 
 def _first_rows(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One row of ours for each choice of flags."""
+    """One of our rows for each choice of flags."""
     flags = set()
     for row in values["rows"]:
         if row["program"] == OURS and row["flags"] not in flags and row["facts"]:
@@ -337,7 +337,7 @@ def _rows(values: dict[str, Any]) -> Iterator[str]:
         yield f"| {' | '.join(_cells(row))} |"
     yield ""
     yield "A core's steps are those of a second of its work, which other programs hardly disturb."
-    yield '"At once" are processes or threads side by side; memory is the most that the program has'
+    yield '"At once" are processes or threads in parallel; memory is the most that the program has'
     yield "held so far, nearly all for compiling. The peers:"
     yield ""
     for name in dict.fromkeys(row["program"] for row in values["rows"]):
@@ -423,7 +423,7 @@ def main() -> None:
     parser.add_argument(
         "result", type=Path, help="JSON of jaxsim bench, with a plot's measurements"
     )
-    parser.add_argument("--single", type=Path, help="the same of one episode at a time")
+    parser.add_argument("--single", type=Path, help="JSON of the same for one episode at a time")
     add_out(parser)
     parser.add_argument("--readme", type=Path, help="file whose rows of speed are replaced")
     arguments = parser.parse_args()

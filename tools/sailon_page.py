@@ -124,7 +124,7 @@ def kept(report: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of a report of `jaxsim sailon evaluate` that are stored.
 
     Raises:
-      ValueError: it is no report.
+      ValueError: it is not a report.
     """
     try:
         settings = report["experiment"]["settings"]
@@ -146,7 +146,7 @@ def kept(report: Mapping[str, Any]) -> dict[str, Any]:
             "cells": cells,
         }
     except (KeyError, TypeError) as error:
-        raise ValueError("that is no report.json of jaxsim sailon evaluate") from error
+        raise ValueError("that is not a report.json of jaxsim sailon evaluate") from error
 
 
 # Tables -----------------------------------------------------------------------------------------
@@ -384,9 +384,10 @@ def detection_part(evaluations: list[Any], singles: Mapping[str, Any] | None) ->
     yield "### Detection and characterisation"
     yield ""
     yield (
-        "System detection: nobody tells the agent. Trials have 45 episodes, novel from episode 20 "
-        "on. CDT is the share of trials with a report after the button and none before it, with "
-        "Wilson's 95 % interval; false alarms are the share of trials with one before the button; "
+        "System detection: the agent gets no indicator. Trials have 45 episodes, novel from "
+        "episode 20 on. CDT is the share of trials with a report after the button and none before "
+        "it, with Wilson's 95 % interval; false alarms are the share of trials with one before the "
+        "button; "
         "delays are in episodes. The level counts in trials that were detected; entity, attribute "
         "and change count in all trials, against the words of the generator's own hints."
     )
@@ -455,8 +456,8 @@ def time_part(evaluations: list[Any]) -> Iterator[str]:
     yield "### Time"
     yield ""
     yield (
-        "Time of the evaluations above, compiling included: on the clock, with whatever else the "
-        "machine did, and of the processor, all cores together. A detector never acts, so a "
+        "Time of the evaluations above, compiling included: on the clock, with other programs "
+        "running, and of the processor, all cores together. A detector never acts, so a "
         "baseline that it joins plays once for both. The original makes "
         f"{ORIGINAL_STEPS:,} environment steps a second of the processor, as it was measured, one "
         "process, and would play agent and baseline each."

@@ -18,7 +18,7 @@ from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
 
 BLOCKS = (2, 3, 4)  # numbers of blocks in an episode, equally frequent
-EPISODES, STEPS = 256, 200  # side by side
+EPISODES, STEPS = 256, 200  # in parallel; steps of each
 ROOM, FLOOR, CEILING = 4.95, -0.05, 9.95  # m, inner faces
 FORCE = 10.0  # N
 

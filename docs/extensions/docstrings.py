@@ -1,7 +1,7 @@
 """Docstrings for Sphinx: what is plain text or Markdown in them becomes reStructuredText.
 
-Fenced blocks and indented blocks between paragraphs become blocks of code. Stars and bars beside a
-word, as in `(..., *shape)` and |v|, stay what they are.
+Fenced blocks and indented blocks between paragraphs become blocks of code, and tables list-tables.
+Stars and bars beside a word, as in `(..., *shape)` and |v|, stay what they are.
 """
 
 import re
@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 
 FENCE = re.compile(r"^( *)```(\w*)\s*$")
 MARK = re.compile(r"(?<![*\w\\])\*(?=\w)|\|(?=\w)")
+TABLE = re.compile(r"^( *)\|( -+:? \|)+$")
 INDENT = "    "
 
 
@@ -20,6 +21,24 @@ def plain(line: str) -> str:
     parts = line.split("`")
     parts[::2] = (MARK.sub(r"\\\g<0>", part) for part in parts[::2])
     return "`".join(parts)
+
+
+def with_tables(lines: list[str]) -> Iterator[str]:
+    """Lines whose tables are `list-table` directives."""
+    table = False
+    for number, line in enumerate(lines):
+        rule = TABLE.match(line)
+        head = number + 1 < len(lines) and TABLE.match(lines[number + 1])
+        if head:
+            yield from ("", f"{head[1]}.. list-table::", f"{head[1]}   :header-rows: 1", "")
+        table = bool(head or rule) or (table and line.lstrip().startswith("|"))
+        if not table:
+            yield line
+        elif not rule:
+            first, *others = line.strip().removeprefix("| ").removesuffix(" |").split(" | ")
+            margin = line[: len(line) - len(line.lstrip())]
+            yield f"{margin}   * - {first}"
+            yield from (f"{margin}     - {cell}" for cell in others)
 
 
 def with_directives(lines: list[str]) -> Iterator[str]:
@@ -46,7 +65,7 @@ def with_directives(lines: list[str]) -> Iterator[str]:
 
 def process(app: Sphinx, what: str, name: str, of: Any, options: Any, lines: list[str]) -> None:
     """Handle the event `autodoc-process-docstring`."""
-    lines[:] = list(with_directives(lines))
+    lines[:] = list(with_directives(list(with_tables(lines))))
 
 
 def plain_signature(

@@ -13,7 +13,7 @@ class Rate:
       steps: environment steps that count.
       wall_seconds: wall-clock time, s.
       cpu_seconds: CPU time of all processes and threads that worked on them, s.
-      processes: processes or threads that worked side by side.
+      processes: processes or threads that worked in parallel.
     """
 
     steps: int
@@ -33,7 +33,7 @@ class Rate:
 
     @classmethod
     def together(cls, rates: Sequence["Rate"]) -> "Rate":
-        """Rate of processes that worked side by side and were timed separately.
+        """Rate of processes that worked in parallel and were timed separately.
 
         The throughputs of the machine add up, however long each of them was timed.
         """

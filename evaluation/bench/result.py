@@ -115,7 +115,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Throughput of one of our workloads over that of a row beside it.
+    """Ratio of the throughput of one of our workloads to that of a reference row.
 
     Attributes:
       of: our workload.

@@ -254,7 +254,7 @@ def _label(source: _Source, workload: str) -> str:
 
 
 def _interleaved(pairs: Sequence[tuple[_Source, str]]) -> list[tuple[_Source, str]]:
-    """Sort by workload, so that programs of a ratio are measured side by side."""
+    """Sort by workload, so that programs of a ratio are measured one right after the other."""
     order = list(dict.fromkeys(name for _, name in pairs))
     return sorted(pairs, key=lambda pair: order.index(pair[1]))
 

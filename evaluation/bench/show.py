@@ -74,8 +74,8 @@ def _rows_table(result: Result) -> Any:
 
 
 HEADINGS = ("machine", "CPU-second", "at once", "length", "compiling", "memory")
-"""Steps a second of the whole machine and of a CPU-second; processes or threads side by
-side; mean length of the episodes; time of compiling, s; peak memory so far."""
+"""Steps a second of the whole machine and of a CPU-second; processes or threads in
+parallel; mean length of the episodes; time of compiling, s; peak memory so far."""
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ Kind = Literal["rollout", "single", "camera"]
 
 @dataclass(frozen=True)
 class Workload:
-    """Episodes of some levels, side by side.
+    """Episodes of some levels, played in parallel.
 
     Attributes:
       name: in the command's options and its results.

@@ -1,4 +1,4 @@
-"""Checkpoints of long runs: what is saved, when, and how a run goes on from it.
+"""Checkpoints of long runs: what is saved, when, and how a run resumes from it.
 
 A run with results in DIR has its checkpoints in DIR/checkpoints, one folder a step:
 

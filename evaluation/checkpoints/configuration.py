@@ -40,7 +40,7 @@ def configuration(
       lifetimes: number of lifetimes.
       first_lifetime: number of the first.
       seed: root of all randomness.
-      width: episodes side by side.
+      width: episodes of a lifetime in parallel.
       **settings: of the agent and others, plain JSON values.
     """
     content = schedule.to_json()["blocks"] if isinstance(schedule, Schedule) else dict(schedule)

@@ -89,7 +89,7 @@ def check_resumable(out: Path, files: ResultFiles) -> None:
     unknown = [n for n in names if not (n in files.names or store.LEFTOVER.fullmatch(n))]
     if unknown:
         raise store.CheckpointError(
-            f"{out} has no checkpoints to go on from, but {min(unknown)}, which no run has left "
+            f"{out} has no checkpoints to resume from, but {min(unknown)}, which no run has left "
             "there; start it again without --resume, with --overwrite"
         )
 
@@ -102,13 +102,13 @@ def check_output(out: Path, overwrite: bool, resume: bool, files: ResultFiles) -
         `check_output_directory`.
     """
     if overwrite and resume:
-        raise ValueError("--resume goes on with what --overwrite removes; pass one of them")
+        raise ValueError("--resume continues what --overwrite removes; pass one of them")
     if resume:
         check_resumable(out, files)
     elif not overwrite and store.steps(out / store.FOLDER):
         raise ValueError(
-            f"output directory {out} is not empty: it has checkpoints; pass --resume to go on from "
-            "them, or --overwrite to start again"
+            f"output directory {out} is not empty: it has checkpoints; pass --resume to continue "
+            "from them, or --overwrite to start again"
         )
     check_output_directory(out, overwrite or resume)
 
@@ -200,8 +200,8 @@ class Checkpoints:
         elif self.stop.by:
             step = self._save(take(), episodes)
             raise Stopped(
-                f"{self.stop.by}: saved {step} after episode {episodes:,} of {total:,}; to go on, "
-                "give the same command with --resume"
+                f"{self.stop.by}: saved {step} after episode {episodes:,} of {total:,}; to "
+                "resume, give the same command with --resume"
             )
         elif self._time_over(episodes):
             snapshot = take()
@@ -237,7 +237,7 @@ class Checkpoints:
         return late or (blocks is not None and done >= blocks)
 
     def _try_to_save(self, snapshot: Snapshot, episodes: int) -> None:
-        """Save, or report why not; the run goes on without a checkpoint."""
+        """Save, or report why not; the run continues without a checkpoint."""
         try:
             self._save(snapshot, episodes)
         except OSError as error:
@@ -245,7 +245,7 @@ class Checkpoints:
             checkpoints = [f"checkpoint {step.name} stays" for step in store.steps(self.folder)]
             self.say(
                 f"warning: not saved after episode {episodes:,}: {error.strerror or error}; "
-                f"playing goes on, {(checkpoints or ['there is no checkpoint yet'])[-1]}"
+                f"the run continues, {(checkpoints or ['there is no checkpoint yet'])[-1]}"
             )
 
     def _save(self, snapshot: Snapshot, episodes: int) -> Path:
@@ -276,7 +276,7 @@ class Checkpoints:
         self._seconds_before = manifest.get("seconds", 0.0)
         self._blocks_saved = self._blocks_done(episodes)
         self._started_at = self._saved_at = self.clock()
-        self.say(f"going on after episode {episodes:,} of {total:,}, from {step}")
+        self.say(f"resuming after episode {episodes:,} of {total:,}, from {step}")
         return snapshot, episodes
 
     def _take_lock(self) -> None:

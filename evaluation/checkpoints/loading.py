@@ -59,7 +59,7 @@ def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tupl
 
 def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, Any, str]:
     if not directory.is_dir():
-        raise store.CheckpointError(f"{directory} is no directory with checkpoints")
+        raise store.CheckpointError(f"{directory} is not a directory with checkpoints")
     if (directory / store.MANIFEST).exists():
         step = directory
     else:

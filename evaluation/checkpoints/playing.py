@@ -34,11 +34,11 @@ class Playing:
       lifetimes: number of lifetimes.
       seed: root of all randomness, of the bootstrap as well.
       first_lifetime: number of the first lifetime, to play a part of a longer run again.
-      width: episodes of a block that a lifetime plays side by side, see `scanner.play`.
+      width: episodes of a block that a lifetime plays in parallel, see `scanner.play`.
       overwrite: whether files in `out` may be replaced.
       options: how the run is spread over the machine.
       pace: how often the run is saved.
-      resume: whether to go on from its newest checkpoint in `out`.
+      resume: whether to continue from its newest checkpoint in `out`.
     """
 
     out: Path

@@ -121,7 +121,7 @@ def _is_manifest(content: Mapping[str, Any]) -> bool:
 
 def _damaged(step: Path, what: str) -> CheckpointError:
     names = [path.name for path in steps(step.parent) if path != step]
-    advice = f"remove it to go on from {names[-1]}" if names else "no other is there"
+    advice = f"remove it to resume from {names[-1]}" if names else "no other is there"
     return CheckpointError(f"checkpoint {step} is damaged: {what}; {advice}")
 
 

@@ -1,7 +1,27 @@
 """Grading of submitted agents: the protocol of aiVLE's grader, on any Gymnasium environment.
 
-import gymnasium as gym
-from evaluation.grader import ReinforcementLearningTestCase, RewardEvaluator, TestSuite
+    import gymnasium as gym
+    from evaluation.grader import ReinforcementLearningTestCase, RewardEvaluator, TestSuite
+
+| module | subject |
+| --- | --- |
+| `suite` | suites of test cases |
+| `cases` | test cases: episodes with limits and an evaluator |
+| `batched` | test cases with all episodes in parallel |
+| `evaluators` | measurements of episodes |
+| `results` | results as objects and strict JSON |
+| `exceptions` | exceptions of the grader |
+| `agent` | the interface of graded agents |
+| `pure` | pure agents as graded agents |
+| `environments` | both generations of Gym interfaces |
+| `loading` | suites and submissions by name |
+| `limits` | limits of time and memory |
+| `alarm` | time limits by signals |
+| `threads` | an agent in its own thread |
+| `processes` | an agent in its own process |
+| `child` | the agent's side of that process |
+| `containment` | protection from the agent's processes |
+| `commands` | `jaxsim grade` |
 """
 
 from typing import TYPE_CHECKING

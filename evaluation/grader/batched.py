@@ -1,4 +1,4 @@
-"""All episodes of a test case side by side."""
+"""All episodes of a test case in parallel."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
@@ -124,7 +124,7 @@ def _check_lanes(env: Any, n_runs: int) -> None:
             f"env has {lanes} lanes for {n_runs} runs; make it with "
             f"gymnasium.make_vec(..., num_envs={n_runs})"
             if lanes is not None
-            else "env is no vector environment; make one with "
+            else "env is not a vector environment; make one with "
             f"gymnasium.make_vec(..., num_envs={n_runs})"
         )
     mode = getattr(env, "metadata", {}).get("autoreset_mode")

@@ -26,7 +26,7 @@ class TestCase(ABC):
       n_runs: number of episodes.
       agent_init: arguments for the submission's `create_agent`; None for none.
       env: Gym-compatible environment.
-      evaluator: measures the episodes. One that several cases share goes on counting.
+      evaluator: measures the episodes. One that several cases share continues to count.
       memory_limit: bytes of address space that the agent's process may have; None for no limit.
       isolate: whether the agent has a process of its own, which can be ended at any time. A memory
         limit needs one.

@@ -89,7 +89,7 @@ class RewardEvaluator(BatchEvaluator):
         """Add a reward.
 
         Raises:
-          ValueError: there is none, or it is no finite number.
+          ValueError: there is none, or it is not a finite number.
           RuntimeError: no episode has begun.
         """
         if not self.returns:
@@ -100,7 +100,7 @@ class RewardEvaluator(BatchEvaluator):
         """Add L episodes; sums are made in the order of `step`, in double precision.
 
         Raises:
-          ValueError: a reward is no finite number.
+          ValueError: a reward is not a finite number.
         """
         mask = np.arange(len(rewards))[:, None] < lengths
         total = np.zeros(len(lengths))

@@ -23,7 +23,7 @@ class ThreadHost(Host):
 
     A thread cannot be ended from outside. One that was given up gets an exception as soon as it
     runs Python code again, and ends with it. An agent that catches it, or never comes back from a
-    call into a library, goes on until the process ends.
+    call into a library, runs until the process ends.
 
     Args:
       create_agent: a submission's function.

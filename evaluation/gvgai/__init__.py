@@ -1,4 +1,23 @@
-"""Single-player learning track of the General Video Game AI competition, over CartPole levels."""
+"""Single-player learning track of the General Video Game AI competition, over CartPole levels.
+
+| module | subject |
+| --- | --- |
+| `track` | levels and rules of a track |
+| `rules` | limits and repetitions |
+| `phases` | order of calls and levels |
+| `trial` | one agent's way through a track |
+| `harness` | tracks with an agent in this process |
+| `batch` | many agents in parallel |
+| `agent` | base class, timer and loading of agents |
+| `player` | an agent with its limits |
+| `observation` | observations as JSON text |
+| `picture` | the room from above, as PNG |
+| `protocol` | lines between server and client |
+| `server` | server for clients in any language |
+| `client` | client for an agent of this package |
+| `results` | results of levels, as files |
+| `commands` | `jaxsim gvgai` |
+"""
 
 from typing import TYPE_CHECKING
 

@@ -86,10 +86,12 @@ def load_class(path: Path) -> type:
       ValueError: no such file, it cannot be imported, or has no such class.
     """
     if not path.is_file():
-        raise ValueError(f"agent {path} is no file; name a Python file with a class {CLASS_NAME}")
+        raise ValueError(
+            f"agent {path} is not a file; name a Python file with a class {CLASS_NAME}"
+        )
     spec = importlib.util.spec_from_file_location(f"_gvgai_agent_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"agent {path} is no Python file; its name must end in .py")
+        raise ValueError(f"agent {path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     folder = str(path.resolve().parent)

@@ -1,4 +1,4 @@
-"""Many agents on one track side by side: every lane has its own phase, level and clock.
+"""Many agents on one track in parallel: every lane has its own phase, level and clock.
 
 In each turn the lanes that wait for `init`, for `act` and for `result` are called together, and
 `evaluation.abreast` steps all of them. Lane i plays the same as a `Trial` of the same seed and

@@ -45,7 +45,7 @@ class Phase(IntEnum):
 class Answer(IntEnum):
     """Outcome of the call that a lane waited for."""
 
-    DONE = 0  # START, INIT: ready. ACT: the level goes on. RESULT: a level is chosen
+    DONE = 0  # START, INIT: ready. ACT: the level continues. RESULT: a level is chosen
     FAILED = 1  # START, INIT: not ready
     OVER = 2  # ACT: the level ended by itself
     ABORT = 3  # ACT: the agent breaks the level off

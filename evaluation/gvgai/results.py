@@ -32,10 +32,10 @@ class LevelResult:
       score: of the game; -1000 if disqualified.
       ticks: steps played.
       aborted: whether the agent broke it off.
-      overspent: whether an action came too late for the level to go on.
+      overspent: whether an action came too late for the level to continue.
       act_max_ms: longest time for an action, ms; at a server, transport included.
       performance: the task's score, in [0, 1].
-      complete: whether it went on to its end with every number finite.
+      complete: whether it was played to its end with every number finite.
       seconds: simulated time, s.
       error: exception of the agent, or loss of the client, that ended it.
     """

@@ -76,7 +76,7 @@ class Track:
 
     @property
     def schedule(self) -> Schedule:
-        """Every level once, in order; training by choice goes on beyond it."""
+        """Every level once, in order; training by choice continues beyond it."""
         blocks = tuple(
             Block(
                 index=number,

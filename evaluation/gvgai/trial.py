@@ -299,7 +299,7 @@ class Trial:
         )
 
     def _disqualifies(self, answer: Answer | None) -> bool:
-        """Whether the level ended so that its result is that of a disqualification."""
+        """Whether the level ended in disqualification."""
         overspent = self.track.rules.on_overspent == "disqualify" and answer == Answer.OVERSPENT
         return answer == Answer.FAILED or overspent
 

@@ -1,4 +1,27 @@
-"""Lifelong-learning protocol of the L2M Metrics Framework (4 December 2019)."""
+"""Lifelong-learning protocol of the L2M Metrics Framework (4 December 2019).
+
+| module | subject |
+| --- | --- |
+| `syllabus` | syllabi as JSON: reading and writing |
+| `document` | strict decoding, with line and column |
+| `instructions` | instructions of a syllabus as blocks |
+| `variants` | task and parameters of an episode |
+| `rules` | subtypes of syllabi and their rules |
+| `validate` | all findings on a syllabus file |
+| `commands` | `jaxsim validate` |
+| `build` | syllabi built in Python |
+| `writer` | schedules as syllabi |
+| `curriculum` | curricula as in tella |
+| `run` | run of a syllabus, with result files |
+| `shards` | parts of a large run, and their joining |
+| `l2metrics` | metrics of l2metrics 3.1 from logs |
+| `report2019` | metrics of a 2019 log |
+| `classification` | classification learning |
+| `ste_info` | saturation values of experts, as of 2019 |
+| `ste_sources` | single-task experts from logs and records |
+| `ste_store` | store of single-task experts |
+| `ste_commands` | `jaxsim l2m ste` |
+"""
 
 from typing import TYPE_CHECKING
 

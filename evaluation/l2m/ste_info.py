@@ -58,8 +58,8 @@ def _reject(token: str) -> Any:
 def _checked_name(path: Path, task: str) -> str:
     if not task or len(task) > MAX_NAME or _CONTROL.search(task):
         raise ValueError(
-            f"{path}: {task!r:.80} is no task name; it must have 1 to {MAX_NAME} characters and no "
-            "line breaks"
+            f"{path}: {task!r:.80} is not a task name; it must have 1 to {MAX_NAME} characters and "
+            "no line breaks"
         )
     return task
 

@@ -1,6 +1,22 @@
 """Readers and writers of performance logs.
 
 The names here are those of l2logger logs; `evaluation.logs.learnkit` has the logs of 2019.
+
+| module | subject |
+| --- | --- |
+| `layouts` | format and overview of a directory |
+| `l2logger` | logs of l2logger |
+| `learnkit` | logs of the 2019 framework |
+| `home` | the folder of logs |
+| `export` | records as logs |
+| `aggregate` | a log as one table |
+| `tables` | readers of tab-separated tables |
+| `cells` | checks of single values |
+| `arrow` | Arrow columns from and to NumPy |
+| `coded` | columns of few distinct values |
+| `texts` | columns as CSV text |
+| `problems` | problems with file and line |
+| `commands` | `jaxsim l2m` |
 """
 
 from typing import TYPE_CHECKING

@@ -20,7 +20,7 @@ GROUP_EXAMPLES = """examples:
   jaxsim l2m export runs/pd --lifetimes 0-63
 
 A log is the directory of one lifetime, of l2logger 1.0 or 1.1 or of learnkit (2019); the format is
-recognised by its files. A bare name that is no directory here is looked up in $L2DATA/logs.
+recognised by its files. A bare name that is not a directory here is looked up in $L2DATA/logs.
 """
 
 VALIDATE_EXAMPLES = """examples:

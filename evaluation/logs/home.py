@@ -13,7 +13,7 @@ _STAMP: Final = re.compile(r"-(\d{9,10})(?:(\d{3})|-(\d{1,9}))$")
 
 
 class LogFolder(NamedTuple):
-    """A directory of the folder of logs.
+    """One run's directory in the folder of logs.
 
     Attributes:
       path: the directory.

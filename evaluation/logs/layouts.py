@@ -49,7 +49,7 @@ def layout(root: Path) -> str:
         return L2LOGGER
     if is_learnkit(root):
         return LEARNKIT
-    words = "is no log: there is neither logger_info.json (l2logger) nor a"
+    words = "is not a log: it has neither logger_info.json (l2logger) nor a"
     raise LogError([Problem(root, None, "error", f"{words} {REPORT_FILE} below it (learnkit)")])
 
 

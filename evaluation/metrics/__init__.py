@@ -1,4 +1,18 @@
-"""Metrics as pure functions from padded arrays to numbers with a reason and an interval."""
+"""Metrics as pure functions from padded arrays to numbers with a reason and an interval.
+
+| module | subject |
+| --- | --- |
+| `table` | the table of all metrics |
+| `registry` | built-in and custom metrics by name |
+| `numerics` | the result type and shared array operations |
+| `reasons` | reasons why a metric is missing |
+| `l2m` | lifelong learning: 2019 and l2metrics 3.1 |
+| `editions2019` | learning in a block, in three editions |
+| `transfer2019` | performance relative to single-task experts |
+| `abc_transfer` | transfer as area between learning curves |
+| `novelty` | detection, reaction and characterisation |
+| `statistics` | statistics over lifetimes, with intervals |
+"""
 
 from typing import TYPE_CHECKING
 

@@ -80,7 +80,7 @@ def _read_feather(path: Path) -> pa.Table:
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror or error}") from error
     except pa.ArrowException as error:
-        raise ValueError(f"{path}: is no feather table, or is damaged") from error
+        raise ValueError(f"{path}: is not a feather table, or is damaged") from error
 
 
 def _read_tsv(path: Path) -> pa.Table:
@@ -88,7 +88,7 @@ def _read_tsv(path: Path) -> pa.Table:
         tabs = pyarrow.csv.ParseOptions(delimiter="\t")
         return pyarrow.csv.read_csv(path, parse_options=tabs)
     except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"{path}: is no table of regimes: {error}") from error
+        raise ValueError(f"{path}: is not a table of regimes: {error}") from error
 
 
 def _measure(path: Path, data: pa.Table) -> str:

@@ -144,8 +144,8 @@ def _read(path: Path) -> Iterator[_Run]:
             yield _of_report(values, path, where)
         else:
             raise ValueError(
-                f"{where}: is no result: it has neither run_id, as l2metrics writes it, nor "
-                "metrics and blocks, as jaxsim run does"
+                f"{where}: is not a result: it has neither run_id, which l2metrics writes, nor "
+                "metrics and blocks, which jaxsim run writes"
             )
 
 

@@ -9,6 +9,29 @@
 
 `play_batch` plays pure agents, all trials at once; `play` any object with the methods of
 `TA2Logic`.
+
+| module | subject |
+| --- | --- |
+| `settings` | settings of experiments |
+| `experiment` | training and trials, with a change at a button |
+| `novelties` | lists of novelties |
+| `worlds` | environments and starts of the trials |
+| `batch` | experiments with a pure agent |
+| `interactive` | experiments with an ordinary Python agent |
+| `ta2` | base class of agents for the WSU generator |
+| `host` | agent files for the WSU generator, unchanged |
+| `options` | the command line of such files |
+| `answers` | checks of what agents return |
+| `labels` | actions in labels and feedback |
+| `pictures` | pictures of the room in feature vectors |
+| `transcript` | episodes as messages, and their replay |
+| `serve` | experiments over RabbitMQ, for agents in containers |
+| `results` | one row an episode, as Parquet or CSV |
+| `analysis` | metrics of an experiment |
+| `evaluate` | full evaluation of a pure agent |
+| `plots` | plots of an evaluation |
+| `text` | strict decoding of experiment files |
+| `commands` | `jaxsim sailon` |
 """
 
 from typing import TYPE_CHECKING

@@ -128,7 +128,7 @@ def verdict(value: object, method: str) -> Verdict:
     try:
         plain = json.loads(json.dumps(characterisation or {}, default=_plain))
     except (TypeError, ValueError, RecursionError) as error:
-        raise Fault(f"{method} returned a characterization that is no JSON: {error}") from error
+        raise Fault(f"{method} returned a characterization that is not JSON: {error}") from error
     return Verdict(float(probability), float(threshold), int(novelty), plain)
 
 

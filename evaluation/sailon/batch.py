@@ -1,7 +1,7 @@
 """Whole experiments with a pure agent: every trial is a lane of the scanner.
 
 Trial k of an experiment is lifetime k + 1. The training is lifetime 0; every trial begins with its
-memory. Lanes play episodes of the same index side by side, each with its own level and start. So
+memory. Lanes play episodes of the same index in parallel, each with its own level and start. So
 all levels that need the same number of block slots share one compiled program.
 """
 

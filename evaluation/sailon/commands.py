@@ -59,7 +59,7 @@ EVALUATE_EXAMPLES = """examples:
 
 DIR then holds report.json, metrics.csv, trials.csv, agent.parquet, baseline.parquet and
 experiment.json, and plots if matplotlib is installed (the extra plots). Until then it holds
-checkpoints: the same command with --resume goes on from the newest.
+checkpoints: the same command with --resume continues from the newest.
 """
 
 

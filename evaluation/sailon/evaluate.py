@@ -59,7 +59,7 @@ class Job:
       seed: root of all randomness.
       starts: "counter" or "wsu", see `Settings`.
       overwrite: whether files in `out` may be replaced.
-      resume: whether to go on from the newest checkpoint in `out`.
+      resume: whether to continue from the newest checkpoint in `out`.
       pace: how often the run is saved.
       options: how the run is spread over the machine.
     """

@@ -277,7 +277,7 @@ class Experiment:
         return f'{head},\n"groups": [\n{body}\n]}}\n'
 
     def digest(self) -> str:
-        """Return 16 hexadecimal digits that identify the experiment, whatever its name."""
+        """Return 16 hexadecimal digits that identify the experiment under any name."""
         return hashlib.sha256(replace(self, name="").dumps().encode()).hexdigest()[:16]
 
     def write(self, path: Path) -> None:
@@ -363,7 +363,7 @@ class _Draws:
         return int(self._stream.random_raw()) % bound
 
     def seeds(self, count: int, low: int, high: int, used: set[int]) -> tuple[int, ...]:
-        """Draw seeds from `low` to `high`, none of which is in `used`, and add them to it."""
+        """Draw unused seeds from `low` to `high`, and record them in `used`."""
         values: list[int] = []
         while len(values) < count:
             seed = low + self.below(high - low + 1)

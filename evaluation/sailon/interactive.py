@@ -1,6 +1,6 @@
 """Experiments with an ordinary Python agent, one feature vector at a time.
 
-An error of an agent is recorded with its reason, and the experiment goes on. A wrong answer or an
+An error of an agent is recorded with its reason, and the experiment continues. A wrong answer or an
 exception ends the episode with the performance so far. An invalid report of novelty counts as no
 report. A call that takes longer than its limit ends the trial.
 """
@@ -184,7 +184,7 @@ class _Game:
             first += len(trial.seeds)
 
     def _trial(self, trial: Trial, rows: range) -> str:
-        """Play a trial; return why the experiment ends with it, "" if it goes on."""
+        """Play a trial; return why the experiment ends with it, "" if it continues."""
         group = self.groups[trial.number]
         session = Session(group.schedule, seed=self.settings.seed, lifetime=trial.number + 1)
         plans = self.experiment.episodes(trial)
@@ -429,7 +429,7 @@ class _Turn:
         return Verdict(float(probability), float(threshold), level, characterisation)
 
     def _step(self) -> bool:
-        """Play one tick; return whether the episode goes on."""
+        """Play one tick; return whether the episode continues."""
         stamp = self.start + self.episode.length * self.tick
         pictures = self.player.game.options.pictures
         image = None if pictures is None else pictures.draw(self.episode)

@@ -9,7 +9,7 @@ from jaxsim import agents
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 LEFT: Final = "left"
-"""The label that the original always sends, whatever is right."""
+"""The label that the original always sends, right or wrong."""
 REFERENCE: Final = "reference"
 """The agent `pd`."""
 
@@ -39,8 +39,8 @@ class Labels:
     def action(self, observation: Any) -> str:
         """The action that is right for an observation.
 
-        Call this at every tick that needs a label: an agent that plans ahead goes on from its last
-        plan.
+        Call this at every tick that needs a label: an agent that plans ahead continues from its
+        last plan.
         """
         if self.fixed:
             return LEFT

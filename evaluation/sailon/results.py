@@ -117,10 +117,10 @@ class Results:
         return {name: column[mask] for name, column in self.rows.items()}
 
     def silenced(self, agent: str) -> "Results":
-        """Results of an agent that acts alike but never reports novelty.
+        """The same results as if no novelty had been reported.
 
         Args:
-          agent: its name.
+          agent: name of the agent in the new results.
         """
         rows = dict(self.rows)
         report = {"novelty": 0, "novelty_probability": 0.0, "novelty_threshold": 1.0}

@@ -258,7 +258,7 @@ def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
         seed, lifetime, flat = int(header["seed"]), int(header["lifetime"]), bool(header["flat"])
         return Coordinates(seed, lifetime, variants, str(header["starts"]), flat, plan), training
     except (TypeError, KeyError, ValueError) as error:
-        reason = f'this is no transcript: its first line must be {{"episode": {{...}}}} of {FORMAT}'
+        reason = f'not a transcript: its first line must be {{"episode": {{...}}}} of {FORMAT}'
         raise ExperimentError(source, 1, 1, reason) from error
 
 

@@ -1,4 +1,25 @@
-"""Trials of novelty behind the TCP protocol of the Science Birds competition."""
+"""Trials of novelty behind the TCP protocol of the Science Birds competition.
+
+| module | subject |
+| --- | --- |
+| `document` | configMeta.xml and config.xml |
+| `markup` | safe parsing of XML, with lines |
+| `generate` | config.xml from configMeta.xml |
+| `selection` | selection of the trials to run |
+| `levels` | names of levels and their episodes |
+| `codes` | codes of states, and what agents do |
+| `codec` | messages between agent and harness |
+| `legacy` | differences of the original, by name |
+| `scheduler` | the scheduler of trials, a pure function |
+| `game` | the game of a level |
+| `harness` | requests to replies |
+| `server` | TCP server for one client |
+| `agent_client` | client for agents in Python |
+| `demo_agent` | a template for other agents |
+| `recording` | records of a served evaluation |
+| `results` | result files of an evaluation |
+| `commands` | `jaxsim sciencebirds` |
+"""
 
 from typing import TYPE_CHECKING
 

@@ -167,7 +167,7 @@ def _write_groups(values: Sequence[float]) -> bytes:
 
 
 def _read_answers(take: Read) -> bytes:
-    raise ProtocolError("one byte a shot: their number is that of the request")
+    raise ProtocolError("the answer must have one byte per shot of the request")
 
 
 KINDS: Final[dict[str, Kind]] = {

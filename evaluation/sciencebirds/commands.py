@@ -35,7 +35,7 @@ SERVE_EXAMPLES = """examples:
 Without --config, config.xml is generated beside configMeta.xml, again whenever that has changed.
 The server ends with exit code 0 when the evaluation has ended and its client is gone. Results are
 files in a directory of DIR named after agent, port and time; every level that is over is on disk.
-When a client has left, the next one goes on from there.
+When a client has left, the next one continues the evaluation.
 """
 
 DEMO_EXAMPLES = """examples:

@@ -50,7 +50,7 @@ SCHEDULING: Final[dict[str, Difference]] = {
     ),
     "one_execution": Difference("a trial is run as often as it says", "a trial is run once"),
     "lost_position": Difference(
-        "after a test the training goes on where it was",
+        "after a test the training resumes where it was",
         "the level and the count that 12 goes by are forgotten; where it has no attempts left, no "
         "load is answered any more, and the server closes the connection after the idle limit",
     ),

@@ -43,7 +43,7 @@ def prediction_of(values: Mapping[str, Any]) -> Prediction:
 
     Args:
       values: fields of the request. Its two likelihoods need not sum to one: the probability is
-        the share of the first; 0 where that is no number.
+        the share of the first; 0 where that is not a number.
     """
     novel, non_novel = values["novel"], values["non_novel"]
     valid = 0 <= novel < math.inf and 0 <= non_novel < math.inf and novel + non_novel > 0

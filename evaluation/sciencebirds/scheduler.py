@@ -4,12 +4,13 @@
     state, reply = step(plan, state, event)
 
 Everything is int32 or bool data of a fixed shape, so that the same function runs one evaluation
-behind a socket and, with `jax.vmap`, thousands with different plans side by side. `Single` is the
+behind a socket and, with `jax.vmap`, thousands with different plans in parallel. `Single` is the
 one run, `lanes` the batch; both are `step`.
 
 The states of the protocol are codes: 1 a menu is shown, 5 playing, 6 won, 7 lost; 8 a test set, 9 a
 training set, 10 the old training set and 11 a trial comes next; 12 novelty is asked for; 13 the
-evaluation has ended. 11 and 13 break a level off, 12 holds it up, 8, 9 and 10 wait for its end.
+evaluation has ended. States 11 and 13 abort a running level and 12 pauses it; 8, 9 and 10 follow
+when it ends.
 
 Time is in ms, of the training while training and of each test while testing; it stands still from
 an announcement until the agent is ready. Quirks are differences of the original.
@@ -63,7 +64,7 @@ class Quirks(NamedTuple):
     no_unlimited: Array = False  # without a limit of attempts, level 1 is never served
     off_by_one: Array = False  # a level by its number is looked up one place too far
     ready_always: Array = False  # an unasked "ready" restarts the checkpoint's clock
-    load_always: Array = False  # while a level runs, the next may be loaded whatever is due
+    load_always: Array = False  # while a level runs, the next may be loaded at any time
 
 
 QUIRKS = Quirks._fields
@@ -658,7 +659,7 @@ def _begin_test(plan: TrialPlan, state: State) -> State:
 
 
 def _resume_training(plan: TrialPlan, state: State) -> State:
-    """Go on with the training where it was."""
+    """Resume the training where it was interrupted."""
     progress, zero = state.training, jnp.int32(0)
     index = plan.training[state.trial]
     forgets = plan.quirks.lost_position

@@ -25,7 +25,7 @@ def trial_range(text: str) -> tuple[int, int]:
 
 
 def trial_list(path: Path) -> tuple[int, ...]:
-    """Read places of trials, one a line; lines that hold no number are skipped.
+    """Read places of trials, one a line; lines without a number are skipped.
 
     Raises:
       ValueError: no number at all, or a file that is too long.
@@ -38,7 +38,7 @@ def trial_list(path: Path) -> tuple[int, ...]:
     lines = (line.strip() for line in data.decode(errors="replace").splitlines())
     numbers = tuple(int(line) for line in lines if re.fullmatch(r"[0-9]{1,9}", line))
     if not numbers:
-        raise ValueError(f"{path} holds no number of a trial; write one a line")
+        raise ValueError(f"{path} has no number of a trial; write one a line")
     return numbers
 
 

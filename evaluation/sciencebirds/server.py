@@ -2,7 +2,7 @@
 
 One thread waits for all sockets and never blocks on one. A client is disconnected if it sends an
 invalid request, takes too long to complete one, or does not take its replies. The evaluation stays
-as it was, and the next client goes on with it.
+as it was, and the next client continues it.
 """
 
 import contextlib
@@ -189,7 +189,7 @@ class Server:
         self._note("a client is connected")
 
     def _exchange(self, client: _Client) -> None:
-        """Send what is unsent, or else answer what was received, or else receive and answer."""
+        """Make progress once: send unsent output, else answer buffered requests, else receive."""
         try:
             if client.unsent:
                 self._send(client)
@@ -232,7 +232,7 @@ class Server:
                 return
 
     def _send(self, client: _Client) -> None:
-        """Send what the client takes; go on reading when it has taken all."""
+        """Send what the client takes; resume reading when it has taken all."""
         try:
             sent = client.socket.send(client.unsent)
         except (BlockingIOError, InterruptedError):

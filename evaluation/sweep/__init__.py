@@ -6,6 +6,30 @@
     sweep.results(plan).to_pandas()
 
 docs/sweeps.md is the tutorial.
+
+| module | subject |
+| --- | --- |
+| `interface` | sweeps from Python |
+| `commands` | the parser of `jaxsim sweep` |
+| `handlers` | handlers of its commands |
+| `document` | the sweep file |
+| `axes` | axes: names with computed values |
+| `grid` | cell numbers, packs and units |
+| `bases` | base commands of a sweep |
+| `planning` | makes plans and sizes their units |
+| `plans` | plans as self-contained folders |
+| `playing` | plays units, with retries |
+| `process` | settings of a process that plays units |
+| `notes` | notes on running processes and failed units |
+| `store` | result files of units |
+| `progress` | progress of a sweep, from file names |
+| `merging` | results of all units in two tables |
+| `tables` | a metric over one or two axes |
+| `means` | means over cells, with intervals |
+| `report` | the report of a sweep |
+| `plots` | pictures of tables |
+| `launch` | job files for other schedulers |
+| `submitting` | submission of units through submitit |
 """
 
 from typing import TYPE_CHECKING

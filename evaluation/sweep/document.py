@@ -60,7 +60,7 @@ class Sweep:
     Attributes:
       base: name of the base command.
       name: of the sweep, for titles.
-      lanes: of a pack, filled with cells that are played side by side. Results depend on it, and so
+      lanes: of a pack, filled with cells that are played in parallel. Results depend on it, and so
         do the numbers of a cell's episodes.
       fixed: values that all cells share.
       bundles: the axes, in the order of the file.
@@ -100,7 +100,7 @@ def load(path: Path) -> Sweep:
     try:
         return sweep_from(tomllib.loads(data.decode()), path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is no TOML file: {error}") from error
+        raise ValueError(f"{path} is not a TOML file: {error}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

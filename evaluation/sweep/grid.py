@@ -1,7 +1,7 @@
 """Maps cell numbers to values, and cells to packs and units, without a list of all cells.
 
 Cells that differ only in traced numbers share a *program*. Of these, cells that can be
-played in one call form *packs*, side by side as lanes. Several packs are a *unit*, which one
+played in one call form *packs*, in parallel as lanes. Several packs are a *unit*, which one
 process plays before it writes. Axes are ordered so that packs are consecutive cells: what changes
 the program varies slowest, then what needs a call of its own (the seed), then what becomes lanes.
 """

@@ -129,7 +129,7 @@ def _with_executor(
             number = waiting.pop(task)
             try:
                 outcome, _ = task.result()
-            except Exception as error:  # of the worker, whatever executors call it
+            except Exception as error:  # of the worker; executors name it differently
                 if attempts[number] <= retries and _usable(error):
                     send(number)
                     continue

@@ -164,7 +164,7 @@ def _skypilot(plan: Plan, jobs: int, gpus: int, cpus: int, memory: float) -> str
         f' --units "$SKYPILOT_NODE_RANK::{jobs}" --quiet\n',
     }
     return (
-        "# Copy the plan into the bucket first. `sky jobs launch` goes on after a preemption.\n"
+        "# Copy the plan into the bucket first. `sky jobs launch` resumes after a preemption.\n"
         + json.dumps(task, indent=2)
         + "\n"
     )

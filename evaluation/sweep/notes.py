@@ -109,7 +109,7 @@ class Sign(Closing):
                 "units": sorted(self._units),
                 "began": self._started,
             }
-        # A note that cannot be written is no reason to stop playing.
+        # A note that cannot be written must not stop the sweep.
         with contextlib.suppress(OSError):
             write_json(self._path, values)
 

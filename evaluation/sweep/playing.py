@@ -134,7 +134,7 @@ def _program_cache() -> Iterator[None]:
 
 
 def _interleaved(plan: Plan, numbers: Sequence[int]) -> list[int]:
-    """Order units so that neighbours need different programs, which compile side by side."""
+    """Order units so that neighbours need different programs, which compile in parallel."""
     by_group: dict[int, list[int]] = {}
     for number in numbers:
         by_group.setdefault(plan.units[number].group, []).append(number)
@@ -143,7 +143,7 @@ def _interleaved(plan: Plan, numbers: Sequence[int]) -> list[int]:
 
 
 class _Crew:
-    """Threads that play units side by side."""
+    """Threads that play units in parallel."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class _Crew:
                 return True
             except Stopped:
                 raise
-            except Exception as error:  # whatever an agent or a machine may raise
+            except Exception as error:  # an agent or a machine may raise anything
                 if isinstance(error, OSError) and error.errno in FATAL:
                     raise
                 if attempt <= self.retries:
@@ -322,7 +322,7 @@ def share(text: str, units: int) -> range:
     """Read a share of units, "3::16" as in Python's slices.
 
     Raises:
-      ValueError: it is no share.
+      ValueError: it is not a share.
     """
     parts = text.split(":")
     try:

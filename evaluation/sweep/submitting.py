@@ -164,7 +164,7 @@ def minutes_of(text: str) -> int:
     """Read the time of a job as "30min" or "2h", minutes.
 
     Raises:
-      ValueError: it is no time, or less than a minute.
+      ValueError: it is not a time, or less than a minute.
     """
     try:
         seconds = duration(text)

@@ -75,7 +75,7 @@ def add_to(commands: Commands) -> None:
         (
             "width",
             None,
-            "episodes that a lifetime plays side by side before it learns from all of them "
+            "episodes that a lifetime plays in parallel before it learns from all of them "
             "(16, or --eval-every if that is less; 1 is many times slower)",
         ),
     ):
@@ -148,7 +148,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
 
 
 def _print_width(console: Any, job: "Job", chosen: bool) -> None:
-    """Print how many episodes are played side by side, and whether more would learn faster."""
+    """Print how many episodes are played in parallel, and whether more would learn faster."""
     full = job.course.full_speed_width
     if chosen:
         console.print(

@@ -14,7 +14,7 @@ MOST_EVALUATIONS = 5000
 """Most evaluations, so that a schedule never has a million blocks."""
 
 FULL_SPEED_WIDTH = 16
-"""Episodes side by side above which learning is hardly faster; measured in docs/learning.md."""
+"""Episodes in parallel above which learning is hardly faster; measured in docs/learning.md."""
 
 Parameters = tuple[tuple[str, Value], ...]
 
@@ -23,7 +23,7 @@ Parameters = tuple[tuple[str, Value], ...]
 class Course:
     """One task, learned for `every` episodes at a time, with an evaluation before and after each.
 
-    The last stretch is shorter if the number of episodes is no multiple of `every`.
+    The last stretch is shorter if the number of episodes is not a multiple of `every`.
 
     Attributes:
       task: name of the task.
@@ -92,7 +92,7 @@ class Course:
 
     @property
     def full_speed_width(self) -> int:
-        """Episodes to play side by side for learning at full speed.
+        """Episodes to play in parallel for learning at full speed.
 
         It follows from the course alone, not from the machine or the number of lifetimes: results
         depend on it.

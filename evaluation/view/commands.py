@@ -51,7 +51,7 @@ def add_to(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="agent (pd); repeated, agents play the same start side by side",
+        help="agent (pd); repeated, agents are shown with the same start",
     )
     view.add_argument("--seed", type=int, metavar="N", help="root of all randomness (0)")
     view.add_argument("--lifetime", type=int, metavar="K", help="lifetime of a run (its first)")
@@ -62,7 +62,7 @@ def add_to(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="K",
-        help="number of the episode, from 0 (0); repeated, episodes stand side by side",
+        help="number of the episode, from 0 (0); repeated, episodes are shown together",
     )
     view.add_argument(
         "--ends", action="store_true", help="of a run: the worst and best lifetimes of its report"
@@ -122,7 +122,7 @@ def _view_ends(arguments: argparse.Namespace) -> int:
     names = ("level", "difficulty", "seed", "lifetime", "trial", "episode", "out", "gif", "mp4")
     _refuse(arguments, "--ends", *names)
     if run is None or not run.is_dir():
-        raise ValueError(f"--ends needs the directory of a run; {run or 'none'} is no directory")
+        raise ValueError(f"SOURCE is {run or 'missing'}; --ends needs the directory of a run")
     page = run / "report.html"
     reports = [path for name in REPORTS if (path := run / name).is_file()]
     if not (reports and page.is_file()):
@@ -133,7 +133,7 @@ def _view_ends(arguments: argparse.Namespace) -> int:
     try:
         measure = json.loads(reports[0].read_text(encoding="utf-8"))["measure"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{reports[0]} is no report of a run; play the run again") from error
+        raise ValueError(f"{reports[0]} is not the report of a run; play the run again") from error
     agent = arguments.agent[0] if arguments.agent else None
     coordinates = html.ends(run_records, measure)
     pages = {

@@ -55,7 +55,7 @@ def of_run(run: Path, *, lifetime: int, episode: int, agent: str | None = None) 
     index = int(records.schedule.episode_blocks()[episode])
     blocks = [block.count for block in records.schedule.blocks]
     start, width = sum(blocks[:index]), int(records.metadata.get("width", 1))
-    # The first of the episodes that were played side by side with it.
+    # The first of the episodes that were played in parallel with it.
     group = start + (episode - start) // width * width
     folder = run if run.is_dir() else run.parent
     memory, origin = memory_before(records, folder, saved, lifetime, group)

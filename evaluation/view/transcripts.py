@@ -49,7 +49,7 @@ def of_transcript(path: Path) -> Film:
     """Replay the episode of a transcript and film it.
 
     Raises:
-      ValueError: it is no transcript; the message says where.
+      ValueError: it is not a transcript; the message says where.
     """
     watch = _Watch()
     replay = transcript.replay(path, watch)

@@ -55,7 +55,7 @@ def frames(film: Film, style: Style, rate: int) -> np.ndarray:
 
 
 def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = ("corner",)) -> None:
-    """Write films side by side, whole or not at all; shorter ones repeat their last frame.
+    """Write films next to each other, whole or not at all; shorter ones repeat their last frame.
 
     Args:
       films: one or more.

@@ -218,7 +218,7 @@ def _gymnax_env(name: str) -> tuple[Any, Any]:
     """The environment of a task with its default parameters.
 
     Raises:
-      ValueError: gymnax has none, cannot make it, or its actions are no integers.
+      ValueError: gymnax has none, cannot make it, or its actions are not integers.
     """
     inner = name.removeprefix(GYMNAX)
     if inner not in registration.registered_envs:
@@ -230,8 +230,8 @@ def _gymnax_env(name: str) -> tuple[Any, Any]:
         raise ValueError(f"gymnax cannot make {inner}: {error}") from error
     if not isinstance(env.action_space(params), spaces.Discrete):
         raise ValueError(
-            f"task {name!r} has actions that are no integers, which no agent here has; use one "
-            "with discrete actions"
+            f"task {name!r} has actions that are not integers, and all agents here give integers; "
+            "use one with discrete actions"
         )
     return env, params
 

@@ -138,7 +138,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
           ((D,) float32 observation, reward, terminated, truncated, info).
 
         Raises:
-          ValueError: the action is out of range or no integer.
+          ValueError: the action is out of range or not an integer.
         """
         if not self._play.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
@@ -216,7 +216,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Start an episode in every lane.
 
         Args:
-          seed: of lane 0, where lane i gets `seed + i`; or L seeds; or None to go on with the
+          seed: of lane 0, where lane i gets `seed + i`; or L seeds; or None to continue the
             streams of episodes.
           options: as of a single environment, with leaves (L,).
 

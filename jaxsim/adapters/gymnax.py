@@ -96,7 +96,7 @@ class GymnaxEnv(environment.Environment):
           `final_observation`, `terminated`, `truncated`, `performance` and `nonfinite`.
 
         Raises:
-          ValueError: the action is no integer, or out of range where it is not traced.
+          ValueError: the action is not an integer, or out of range where it is not traced.
         """
         action = spaces.action_space(self._core).checked(action)
         return self._step(_typed(key), state, action, self._or_default(params))

@@ -82,7 +82,7 @@ class Stream:
         actual: Any = jax.tree.structure(state)
         if expected != actual:
             raise ValueError(
-                f"option {name!r} is no state of this environment: {actual}, not {expected}"
+                f"option {name!r} is not a state of this environment: {actual}, not {expected}"
             )
         pairs = zip(jax.tree.leaves(state), jax.tree.leaves(self.blank), strict=True)
         for leaf, blank in pairs:

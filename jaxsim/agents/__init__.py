@@ -1,4 +1,27 @@
-"""Agents as pure functions: policies and novelty predictions."""
+"""Agents as pure functions: policies and novelty predictions.
+
+| module | subject |
+| --- | --- |
+| `base` | the agent contract |
+| `reference` | `random`, `nothing`, `pd` and `greedy` |
+| `mpc` | `mpc`: model-predictive control that repairs its model |
+| `lookahead` | rollouts of a planner, with contacts |
+| `leans` | leans of the pole as actions, and their forecasts |
+| `repair` | estimate of an episode's physics |
+| `detection` | novelty detectors, joined with a controller |
+| `residual` | `residual`: novelty detection by prediction errors |
+| `limits` | limits of prediction errors under sensor noise |
+| `hits` | nominal prediction of a tick with a hit |
+| `touch` | possible contacts, from an observation |
+| `bank` | known changes of the physics as explanations |
+| `noise_scale` | estimate of the sensor noise |
+| `sequential` | evidence that is summed over noisy observations |
+| `filtering` | Kalman filters of noisy readings |
+| `directions` | effects of small changes of the world |
+| `martingale` | sequential test with a fixed false-alarm rate |
+| `wow` | `wow`: the UCCS group's open-world agent |
+| `sight` | observations in the simulator's terms |
+"""
 
 from functools import cache
 from typing import Any

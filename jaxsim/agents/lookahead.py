@@ -1,8 +1,8 @@
 """Rollouts of a planner: many futures of one world under lean references.
 
 Free motion, shapes and the response of cart and pole to an impulse are those of the simulator, as a
-search would exploit errors of simpler shapes. Simplified are the contacts: cart and pole meet only
-the block that is nearest to each, in few sweeps, cart before pole, and a cart never turns. Blocks
+search would exploit errors of simpler shapes. Contacts are simplified: cart and pole meet only the
+block that is nearest to each, in few sweeps, cart before pole, and a cart never turns. Blocks
 bounce off walls and one another. Leaves are (K,) for K futures of a lane, those of blocks (4, K),
 or (4, 1) while the futures share them. A batch of lanes is one more axis behind: (K, L).
 """
@@ -106,7 +106,7 @@ class _Futures(NamedTuple):
     now: _Now  # blocks (4, 1)
     hit: Block  # (4, K), blocks after the first hit
     apart: jax.Array  # () bool, whether a block was hit
-    going: jax.Array  # () bool, whether any future goes on
+    going: jax.Array  # () bool, whether any future continues
     near: jax.Array  # () bool, whether the next tick of any such future may have a contact
 
 
@@ -170,7 +170,7 @@ def rollout(
 
     Contacts are computed in ticks in which some future has a block near. All futures share the
     blocks until one is hit. Futures that cost more than the bound count in neither, and the rollout
-    stops when no other future goes on.
+    stops when no other future is left.
 
     Args:
       model: the physics; leaves ().

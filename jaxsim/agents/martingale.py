@@ -94,9 +94,10 @@ class Mixture:
         )
 
     def strength(self, scores: Scores) -> jax.Array:
-        """Log of the evidence so far, as a share of that of an alarm: () at least 0; 1 is an alarm.
+        """Log evidence so far divided by that of an alarm: () at least 0; 1 raises an alarm.
 
-        Twice the strength is the square of the evidence.
+        A single outlier counts by its size relative to `LIMIT`, if that is more. Twice the strength
+        is the square of the evidence.
         """
         sizes, spreads = self._earned(scores)
         total = (1 - SPREAD_SHARE) * jnp.mean(self.sizes * sizes)

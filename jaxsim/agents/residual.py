@@ -8,7 +8,7 @@ simulator (`jaxsim.agents.hits`). Later hits are ignored, as they depend on the 
 not observed. That a block moves by its velocity is always checked.
 
 The first observation of an episode has no prediction; it is compared with the start states of the
-nominal world. The end of an episode is compared with the end test: an episode that goes on with a
+nominal world. The end of an episode is compared with the end test: an episode that continues with a
 fallen pole, or ends while it stands, is evidence of novelty.
 
 A bank of models names the novelty; see `jaxsim.agents.bank`.

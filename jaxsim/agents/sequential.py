@@ -44,7 +44,7 @@ class Tick(NamedTuple):
     after: Seen
     first: jax.Array  # () bool, whether it is the first of its episode
     followed: jax.Array  # () bool, whether the nominal motion of cart and pole leads to it
-    free: jax.Array  # (4,) bool, the same of blocks
+    free: jax.Array  # (4,) bool, the same for blocks
     nominal: jax.Array  # () bool, whether its episode is known not to be novel
 
 

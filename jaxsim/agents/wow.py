@@ -1,15 +1,16 @@
 """`wow`: the published open-world agent of the UCCS group, re-implemented as a pure agent.
 
-Evidence of extreme-value tests is summed over a trial: an odd first observation, errors of one-tick
-predictions, errors of a forecast of the blocks over 75 ticks, blocks that appear, and performance
-that gets worse. Nothing is declared before episode 17, so that usual values are known first. The
-controller looks one tick ahead; from two episodes after a detection on it also avoids blocks.
+Evidence of extreme-value tests is summed over a trial: an unusual first observation, errors of
+one-tick predictions, errors of a forecast of the blocks over 75 ticks, blocks that appear, and
+performance that gets worse. Nothing is declared before episode 17, so that usual values are known
+first. The controller looks one tick ahead; from two episodes after a detection on it also avoids
+blocks.
 
-Differences: of the tails of an odd start and of one-tick errors only the beginnings are known, not
-the shapes; ours are `SHAPE` and `SCALE`. Tails are Weibull's, as in the paper; `published` has the
-exponential form of the published code, and its error that keeps only the last number of cart and
-pole. The forecast models walls and other blocks, but no hits by the cart. The evidence of an
-episode is complete only at its end; each prediction assumes that its episode has just ended.
+Differences: for unusual starts and one-tick errors, the paper gives where the tails begin but not
+their shapes; `SHAPE` and `SCALE` are our choice. Tails are Weibull's, as in the paper; `published`
+has the exponential form of the published code, and its error that keeps only the last number of
+cart and pole. The forecast models walls and other blocks, but no hits by the cart. The evidence of
+an episode is complete only at its end; each prediction assumes that its episode has just ended.
 
 Source: T. E. Boult, N. M. Windesheim, S. Zhou, C. Pereyda, L. B. Holder, Weibull-Open-World (WOW)
 Multi-Type Novelty Detection in CartPole3D, Algorithms 15(10):381, 2022, and a description of the

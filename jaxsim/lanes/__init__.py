@@ -12,5 +12,5 @@
 | `traced` | functions that are traced once |
 | `banks` | leaves of lanes in few arrays |
 | `program` | the compiled loops over steps and turns |
-| `crew` | distribution of lifetimes over threads and devices |
+| `crew` | distribution of lifetimes over cores and accelerators |
 """

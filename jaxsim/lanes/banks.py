@@ -1,4 +1,4 @@
-"""Leaves of many lanes side by side in few arrays, so that moving lanes is one operation.
+"""Leaves of many lanes packed into few arrays, so that moving lanes is one operation.
 
 A program that gathers and scatters lanes leaf by leaf holds a loop for each leaf and place, and
 compiling them takes longer than compiling the step. In a bank the leaves of one type are rows, and

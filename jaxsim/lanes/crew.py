@@ -27,7 +27,7 @@ from jaxsim.pytrees import Leaf, Params, State, Tree
 MULTIPLE = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
 LIFETIMES = 8
-"""Lifetimes are padded to a multiple of this if several of their episodes run side by side; it
+"""Lifetimes are padded to a multiple of this if several of their episodes run in parallel; it
 equals the SIMD width."""
 LEARNING_LANES = 2048
 """Most lanes of a part while agents learn from the steps, which are stored for all lanes."""

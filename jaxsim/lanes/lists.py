@@ -1,6 +1,6 @@
 """Input and output of lanes: lists of rounds as data, and rows of results.
 
-A round is up to W episodes that one lifetime plays side by side from one memory. Front doors (a
+A round is up to W episodes that one lifetime plays in parallel from one memory. Front doors (a
 syllabus, a SAIL-ON experiment) build such lists and read the rows; the program knows no protocol.
 """
 
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rows:
-    """Results of episodes; leaves (R, P W), the episodes of a lifetime side by side.
+    """Results of episodes; leaves (R, P W), the W episodes of a lifetime adjacent.
 
     Where a list has no episode, a leaf is 0.
     """

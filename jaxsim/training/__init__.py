@@ -1,6 +1,26 @@
 """Agents that learn: pure functions whose memory holds parameters, optimiser and statistics.
 
-agent = training.get("ppo+ewc", training.Settings(learning_rate=(3e-4, 1e-3)))
+    agent = training.get("ppo+ewc", training.Settings(learning_rate=(3e-4, 1e-3)))
+
+| module | subject |
+| --- | --- |
+| `settings` | hyper-parameters of the learners |
+| `ppo` | proximal policy optimisation |
+| `a2c` | advantage actor-critic |
+| `ewc` | elastic weight consolidation |
+| `replay` | rehearsal of decisions of earlier phases |
+| `reset` | PPO that restarts at every block |
+| `ste` | the single-task expert |
+| `ppo_leans` | features for learners that act by leans |
+| `network` | actor and critic on one trunk |
+| `features` | inputs of the network from an observation |
+| `around` | blocks around a cart, as features |
+| `normalise` | running mean and variance of inputs |
+| `advantages` | generalised advantage estimation |
+| `surprise` | novelty prediction from surprise |
+| `forward_model` | learned prediction of free motion |
+| `regression` | robust recursive least squares with forgetting |
+| `wrap` | policies that were trained elsewhere |
 """
 
 from collections.abc import Callable

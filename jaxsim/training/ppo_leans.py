@@ -65,7 +65,7 @@ sight = Sight("leans", 2 * PAIRS + BLOCKS * EACH + PARTS * len(LEANS), 2 * PAIRS
 """Sight of `jaxsim.lean_actions.Leaning`."""
 
 SETTINGS = Settings(updates=32, discount=0.96, trace_decay=0.96)
-"""For some 256 episodes side by side; a step is several ticks, and a dodge takes a second."""
+"""For about 256 episodes in parallel; a step is several ticks, and a dodge takes a second."""
 
 
 def agent(settings: Settings | None = None, sight: Sight = sight) -> Agent:

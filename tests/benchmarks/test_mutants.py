@@ -98,8 +98,8 @@ def test_tests_are_those_that_import_a_module_or_the_folder_like_its_own(toy):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["missing.py"], "missing.py is no module or folder"),
-        (["../.."], "is no module or folder"),
+        (["missing.py"], "missing.py is not a module or folder"),
+        (["../.."], "is not a module or folder"),
         (["jaxsim", "--number", "0"], "number is 0"),
         (["--since", "nowhere"], "git merge-base: "),
         (["jaxsim/__init__.py"], "nothing to mutate"),

@@ -368,7 +368,7 @@ def test_a_batch_has_plots_by_run_with_the_same_colours(saved, figures, capfd):
         (["nowhere"], "there is no nowhere"),
         (["absent.feather"], "absent.feather: cannot be read"),
         (["pd"], "there is no pd/records.parquet"),
-        (["text.feather"], "text.feather: is no feather table"),
+        (["text.feather"], "text.feather: is not a feather table"),
         (["mine_data.feather", "--measure", "score"], "lacks the columns score"),
         (["mine_data.feather", "--kind", "pie"], "plot kind is 'pie'"),
         (["mine_data.feather", "--unit", "hours"], "unit is 'hours'"),

@@ -182,7 +182,7 @@ BAD = {
     "truncated": ('{"run_id": "a", "x":', r"bad\.json: broken or truncated JSON at line 1"),
     "empty": ("", "broken or truncated JSON at line 1, column 1"),
     "text": ('"run_id"', "must be a JSON object, not str"),
-    "other": ('{"x": 1}', "neither run_id, as l2metrics writes it"),
+    "other": ('{"x": 1}', "neither run_id, which l2metrics writes"),
     "list": ('[{"run_id": "a"}, 3]', r"bad\.json: run 1: must be a JSON object, not int"),
     "run_id": ('{"run_id": 3}', "run_id must be a text, not 3"),
     "tasks": ('{"run_id": "a", "task_metrics": []}', r"task_metrics must be an object, not \[\]"),
@@ -190,8 +190,8 @@ BAD = {
     "values": ('{"run_id": "a", "task_metrics": {"t": {"v": ["x"]}}}', r"t\.v must be a number"),
     "deep": ('{"run_id": "a", "task_metrics": {"t": {"v": [[[1]]]}}}', "must be a number or null"),
     "huge": ('{"run_id": "a", "x": 1%s}' % ("0" * 400), "x is too large a number"),
-    "digits": ('{"run_id": "a", "x": 1%s}' % ("0" * 5000), "is no JSON of a result"),
-    "nested": ("[" * 200_000, "is no JSON of a result|broken"),
+    "digits": ('{"run_id": "a", "x": 1%s}' % ("0" * 5000), "is not JSON of a result"),
+    "nested": ("[" * 200_000, "is not JSON of a result|broken"),
     "report": ('{"metrics": {"m": {"mean": "x"}}, "blocks": []}', r"metrics\.m\.mean must be"),
     "report blocks": ('{"metrics": {}, "blocks": {}}', "blocks must be a list"),
     "report block": ('{"metrics": {}, "blocks": [{}]}', r"blocks\[0\]\.metrics must be an object"),
@@ -212,7 +212,7 @@ def test_bad_files_say_what_is_wrong(tmp_path, name):
 def test_not_text(tmp_path):
     path = tmp_path / "bad.json"
     path.write_bytes(b"\xff\xfe{}\x00\x80")
-    with pytest.raises(ValueError, match=r"bad\.json: (is no JSON|broken)"):
+    with pytest.raises(ValueError, match=r"bad\.json: (is not JSON|broken)"):
         load_results(path)
 
 

@@ -105,7 +105,7 @@ def test_of_a_report_is_kept_what_is_shown():
     kept = sailon_page.kept(report())
     assert "opti" not in kept["cells"][0]
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept
-    with pytest.raises(ValueError, match=r"no report\.json"):
+    with pytest.raises(ValueError, match=r"not a report\.json"):
         sailon_page.kept({"cells": []})
     again = sailon_page.added([kept], sailon_page.kept(report()))
     assert len(again) == 1

@@ -77,7 +77,7 @@ def _array(path: Path) -> npt.NDArray[Any]:
     try:
         return np.asarray(np.load(path, allow_pickle=False))
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is no array of numbers, saved by numpy.save") from error
+        raise ValueError(f"{path} is not an array of numbers, saved by numpy.save") from error
 
 
 def _images(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

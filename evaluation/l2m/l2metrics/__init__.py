@@ -1,4 +1,21 @@
-"""Metrics of l2metrics 3.1 from l2logger directories, with its flags and files."""
+"""Metrics of l2metrics 3.1 from l2logger directories, with its flags and files.
+
+| module | subject |
+| --- | --- |
+| `settings` | settings, named as in l2metrics 3.1 |
+| `reading` | reader of l2logger directories |
+| `runs` | one lifetime as input of metrics |
+| `experts` | single-task experts as smoothed learning curves |
+| `analysis` | metrics of many runs at once |
+| `pipeline` | metrics of directories, with an error each |
+| `statistics` | intervals over many logs |
+| `result` | numbers of one run as JSON |
+| `outputs` | result files as of l2metrics 3.1 |
+| `errors` | errors of logs and settings |
+| `command` | `jaxsim l2metrics`: its flags |
+| `job` | implementation of the command |
+| `__main__` | the same with `python -m` |
+"""
 
 from typing import TYPE_CHECKING
 

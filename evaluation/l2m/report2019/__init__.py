@@ -1,4 +1,17 @@
-"""Metrics of a 2019 log: the framework's class hierarchy on batched kernels, and its commands."""
+"""Metrics of a 2019 log: the framework's class hierarchy on batched kernels, and its commands.
+
+| module | subject |
+| --- | --- |
+| `report` | reports of one log |
+| `base` | base classes of metrics |
+| `predefined` | the predefined metrics |
+| `table` | a 2019 log as columns |
+| `frames` | pandas DataFrames that metrics get |
+| `precision` | 64-bit types during a computation |
+| `plots` | plots of per-block numbers |
+| `commands` | `l2metrics` and `calc_metrics` of 2019 |
+| `example` | an example of a custom metric |
+"""
 
 from evaluation.l2m.report2019.base import CAPABILITIES as CAPABILITIES
 from evaluation.l2m.report2019.base import SUBTYPES as SUBTYPES

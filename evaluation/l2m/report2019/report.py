@@ -182,7 +182,7 @@ class MetricsReport(ABC):
             row = row_of(metric)
             if row is None:
                 raise ValueError(
-                    f"{metric!r} is no metric; give an object of a class derived from "
+                    f"{metric!r} is not a metric; give an object of a class derived from "
                     f"{self._metric_class.__name__}, or a function of (values, counts)"
                 )
             metric = FunctionMetric(row, self.settings.measure)

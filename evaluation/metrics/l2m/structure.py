@@ -68,7 +68,7 @@ def find_structure(
 
     Args:
       tasks: (L, R) integer task of each regime, -1 behind the last.
-      counts: (L, R) integer episodes of each regime; a regime without episodes is no partner.
+      counts: (L, R) integer episodes of each regime; a regime without episodes is never a partner.
       train: (L, R) whether the agent learns.
       sleep: (L, R) whether the regime has the subtype sleep.
       num_tasks: K, at least 1.

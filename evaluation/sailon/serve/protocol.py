@@ -55,14 +55,14 @@ def decode(body: bytes) -> Message:
     """Read a message.
 
     Raises:
-      BadMessage: too large, no JSON, or not a list of one object with a type.
+      BadMessage: too large, not JSON, or not a list of one object with a type.
     """
     if len(body) > MAX_BYTES:
         raise BadMessage(f"a message of {len(body)} bytes; at most {MAX_BYTES} are read")
     try:
         value = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise BadMessage(f"a message that is no JSON: {error}") from error
+        raise BadMessage(f"a message that is not JSON: {error}") from error
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], dict):
         raise BadMessage(f"a message must be a list with one object, not {shown(value)}")
     if not isinstance(value[0].get("obj_type"), str):
@@ -72,7 +72,7 @@ def decode(body: bytes) -> Message:
 
 
 def _refuse(token: str) -> Any:
-    raise ValueError(f"{token} is no JSON number")
+    raise ValueError(f"{token} is not a JSON number")
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
@@ -96,7 +96,7 @@ def model_of(request: Mapping[str, Any]) -> Message:
         try:
             model = json.loads(model)
         except (ValueError, RecursionError) as error:
-            raise BadMessage(f"model is no JSON: {error}") from error
+            raise BadMessage(f"model is not JSON: {error}") from error
     if not isinstance(model, dict):
         raise BadMessage(f"model is {shown(model)}; it must be JSON text of an object")
     return model

@@ -17,7 +17,7 @@ from evaluation.sailon.serve.protocol import BadMessage, Delivery, Message
 POLL: Final = 0.05
 """Longest wait for a message, s, between two looks at the clock."""
 MARGIN: Final = 5.0
-"""Time, s, by which the limit of an agent's silence is shorter than that of a call."""
+"""Seconds subtracted from the limit of a call to get the limit of an agent's silence."""
 REMEMBERED: Final = 16
 """Number of answers that are kept, to be sent again if their request comes twice."""
 MOST_PROBLEMS: Final = 100

@@ -77,7 +77,7 @@ class Rabbit:
         try:
             self._parameters = pika.URLParameters(url)
         except (ValueError, TypeError, IndexError) as error:
-            raise ValueError(f"broker is no usable URL: {error}") from error
+            raise ValueError(f"broker is not a usable URL: {error}") from error
         self._parameters.heartbeat = HEARTBEAT
         self._parameters.blocked_connection_timeout = patience
         self._where = f"{self._parameters.host}, port {self._parameters.port}"

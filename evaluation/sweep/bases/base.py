@@ -71,7 +71,7 @@ class Base(Protocol):
     threads: bool  # whether several packs may be played at once in one process
 
     def fields(self) -> Mapping[str, Value | None]:
-        """Values that are no parameter of a task, with their defaults; None for required ones."""
+        """Values that are not parameters of a task, with their defaults; None for required ones."""
 
     def files(self, values: Values) -> list[str]:
         """Values that name files, which are copied into the plan."""
@@ -136,7 +136,7 @@ def typed(values: Values, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
 
 
 def paths(values: Values, fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Values that are no field, by path; without those that begin with `prefix`."""
+    """Values that are not fields, by path; without those that begin with `prefix`."""
     return {k: v for k, v in values.items() if k not in fields and not (prefix and _in(k, prefix))}
 
 

@@ -130,7 +130,7 @@ def player_with(cells: Sequence[Values], lifetimes: int, place: Place) -> SavedA
 def play(
     cells: Sequence[Cell], schedule: Schedule, lifetimes: int, width: int, place: Place
 ) -> list[Records]:
-    """Play the cells of a pack side by side, with checkpoints; return the records of each cell."""
+    """Play the cells of a pack in parallel, with checkpoints; return the records of each cell."""
     seed = int(cells[0].values["seed"])
     values = [cell.values for cell in cells]
     count = len(cells) * lifetimes

@@ -1,7 +1,7 @@
 """Cells of `jaxsim run`: a syllabus over many lifetimes; hyper-parameters of a learner are lanes.
 
 A parameter of a task, as "pole/length", is set in every block whose task has it. Cells that differ
-only in hyper-parameters that are data are played side by side: with L lifetimes each, cell k of a
+only in hyper-parameters that are data are played in parallel: with L lifetimes each, cell k of a
 pack has the L lifetimes from k L on. A cell alone in its pack equals `jaxsim run` with its values.
 """
 

@@ -12,7 +12,7 @@ NOTEBOOK_HEIGHT = 720  # pixels
 
 
 def page(films: Sequence[Film], title: str = "") -> str:
-    """Return an HTML page that shows films side by side.
+    """Return an HTML page that shows films next to each other.
 
     Args:
       films: one or more.
@@ -39,7 +39,7 @@ class Viewer:
     """Films that a notebook shows.
 
     Attributes:
-      films: shown side by side.
+      films: shown next to each other.
       title: of the page.
       height: of the frame in a notebook, pixels.
     """

@@ -1,6 +1,6 @@
 """CartPole3D, the three-dimensional cart and pole with flying blocks.
 
-| module | holds |
+| module | subject |
 | --- | --- |
 | `env` | the environment: reset, step, reward, end of an episode |
 | `types` | configuration, parameters, state, observation |

@@ -270,7 +270,7 @@ PARAMETERS: dict[str, Parameter] = {
         PULL,
         0,
         choices=(0, 1),
-        description="205: 1 for blocks that are pulled to their centroid, whatever the sign",
+        description="205: 1 for blocks that are pulled to their centroid, regardless of the sign",
     ),
 }
 """Parameters of syllabi and `jaxsim.make`, by path."""

@@ -53,9 +53,9 @@ SINGLE: also one other contact. WALLED: also one block past a face of the room, 
 a wall. EVERY: all contacts. LONGER: all contacts, after few passes were not enough."""
 
 LEAVE = frozenset({"attraction", "bounce", "lines", "wind"})
-"""Terms with which blocks leave the room: forces push them out, lines lead out, and walls make them
-so fast that they pass through. Without these terms, blocks that leave take the full tick, and the
-test for it is not compiled."""
+"""Terms that can drive blocks out of the room: forces push them out, lines lead out, and walls make
+them so fast that they pass through. Without these terms the test for it is not compiled, and a lane
+with a leaving block takes the full tick."""
 
 
 def free_tick(

@@ -1,4 +1,4 @@
-"""When a run is saved, where it goes on, and what it refuses to go on from."""
+"""When a run is saved, where it resumes, and what it refuses to resume from."""
 
 import errno
 import os
@@ -192,7 +192,7 @@ def test_playing_goes_on_when_the_disk_is_full(make, full_disk):
     for clock.now, episodes in ((30.0, 3), (35.0, 4)):
         look(kept, episodes)
     assert saved(kept) == [2]
-    went_on = "No space left on device; playing goes on,"
+    went_on = "No space left on device; the run continues,"
     assert lines == [
         f"warning: not saved after episode 1: {went_on} there is no checkpoint yet",
         f"warning: not saved after episode 3: {went_on} checkpoint 0000000002 stays",
@@ -230,7 +230,7 @@ def test_a_run_goes_on_from_its_newest_checkpoint(make):
     assert found.rounds == 16
     np.testing.assert_array_equal(found.memory["known"], np.full((LIFETIMES, 3), 16))
     assert found.outcome["reward"].shape == (LIFETIMES, 16)
-    assert lines == [f"going on after episode 16 of 50, from {kept.folder / '0000000016'}"]
+    assert lines == [f"resuming after episode 16 of 50, from {kept.folder / '0000000016'}"]
 
 
 def test_blocks_are_counted_from_the_checkpoint_that_a_run_goes_on_from(make):
@@ -272,7 +272,7 @@ def test_a_folder_without_a_finished_checkpoint(make):
 @pytest.mark.parametrize(
     ("there", "words"),
     [
-        (["records.parquet", "mine.txt"], "no checkpoints to go on from, but mine.txt"),
+        (["records.parquet", "mine.txt"], "no checkpoints to resume from, but mine.txt"),
         (["records.parquet", "report.json"], "is over, as report.json says; there is nothing to"),
     ],
 )
@@ -286,7 +286,9 @@ def test_files_that_no_unfinished_run_leaves(tmp_path, there, words):
 
 def test_unfinished_runs_are_not_overwritten_by_accident(make):
     out = left(make).out
-    with pytest.raises(ValueError, match="has checkpoints; pass --resume to go on from them, or"):
+    with pytest.raises(
+        ValueError, match="has checkpoints; pass --resume to continue from them, or"
+    ):
         keeper.check_output(out, overwrite=False, resume=False, files=FILES)
     keeper.check_output(out, overwrite=True, resume=False, files=FILES)
     keeper.check_output(out, overwrite=False, resume=True, files=FILES)

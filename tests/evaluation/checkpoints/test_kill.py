@@ -132,7 +132,7 @@ def test_killed_at_three_random_moments(plan, uninterrupted, tmp_path):
     kill_and_resume(plan, out, moments, *words, "--threads", 1)
     code, errors = finish(start(plan, out, *words, *OTHERWISE, "--resume"))
     assert code == 0, errors
-    assert "going on after episode" in errors
+    assert "resuming after episode" in errors
     assert contents(out) == uninterrupted[1]
 
 
@@ -186,7 +186,7 @@ def test_asked_to_stop(plan, uninterrupted, tmp_path):
         assert len(resumed) == index, errors
         assert asked_line.startswith(f"jaxsim: {number.name}: saving when this segment is over")
         assert saved_line.startswith(f"jaxsim: {number.name}: saved {out / store.FOLDER}")
-        assert saved_line.endswith("to go on, give the same command with --resume")
+        assert saved_line.endswith("to resume, give the same command with --resume")
     code, errors = finish(start(plan, out, *words, "--resume"))
     assert code == 0, errors
     assert contents(out) == uninterrupted[1]

@@ -144,7 +144,7 @@ def test_the_step_before_is_named_where_there_is_one(folder):
     save(folder, snapshot(16))
     step = save(folder, snapshot(32))
     (step / store.MANIFEST).write_text("{")
-    with pytest.raises(CheckpointError, match="remove it to go on from 0000000016"):
+    with pytest.raises(CheckpointError, match="remove it to resume from 0000000016"):
         store.read_manifest(step)
 
 

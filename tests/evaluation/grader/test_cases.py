@@ -365,7 +365,10 @@ def test_numbers_of_numpy_will_do():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: gymnasium.make("CartPole-v1"), r"no vector environment; make one with gymnasium"),
+        (
+            lambda: gymnasium.make("CartPole-v1"),
+            r"not a vector environment; make one with gymnasium",
+        ),
         (lambda: gymnasium.make_vec("CartPole-v1", num_envs=3), "3 lanes for 2 runs"),
         (
             lambda: gymnasium.make_vec("jaxsim/CartPole-v1", num_envs=2, autoreset_mode="SameStep"),

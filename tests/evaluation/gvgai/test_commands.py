@@ -171,12 +171,12 @@ def test_the_track_is_printed_as_it_would_be_played(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "--agent", "missing.py"], "agent missing.py is no file"),
+        (["run", "--agent", "missing.py"], "agent missing.py is not a file"),
         (["run", "--agent", "{}/bad.py"], "cannot be imported: SyntaxError"),
         (["run", "--agent", "{}/empty.py"], "has no class Agent; define one"),
         (["run", "--agent", "{}/half.py"], "lacks result; define them"),
         (["run", "--agent", "{}/other.py"], "has no method init; define it"),
-        (["run", "--agent", "{}/agent.txt"], "no Python file; its name must end in .py"),
+        (["run", "--agent", "{}/agent.txt"], "not a Python file; its name must end in .py"),
         (["run", "--agent", "{}/agent.py", "--track", "{}/empty.py"], "empty.py:2:1"),
         (["run", "--agent", "{}/agent.py", "--preset", "x"], "preset is 'x'"),
         (["run", "--agent", "{}/agent.py", "--learning-seconds", "0"], "learning_seconds is 0.0"),

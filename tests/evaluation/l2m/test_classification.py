@@ -596,7 +596,7 @@ def test_a_folder_that_is_no_data_set_is_refused(tmp_path, change, words):
     with pytest.raises(ValueError, match=words):
         folders.read(tmp_path / "Tiny")
     (tmp_path / "Tiny" / "test_labels.npy").write_bytes(b"no array")
-    with pytest.raises(ValueError, match="is no array of numbers"):
+    with pytest.raises(ValueError, match="is not an array of numbers"):
         folders.read(tmp_path / "Tiny")
     with pytest.raises(ValueError, match="has no data set"):
         folders.register(tmp_path / "Tiny")

@@ -422,7 +422,7 @@ def test_what_cannot_be_added_says_why(log):
 
     with pytest.raises(ValueError, match="derive it from AgentMetric"):
         report.add(ForClasses())
-    with pytest.raises(ValueError, match="is no metric"):
+    with pytest.raises(ValueError, match="is not a metric"):
         report.add(BestEpisode)
     with pytest.raises(ValueError, match="has a metric 'Recovery Time' already"):
         report.add(report.metrics[2])

@@ -54,11 +54,11 @@ BAD = {
     "infinity": ('{"a": -Infinity}', "-Infinity is not a number of JSON"),
     "huge": ('{"a": 1e999}', "'a' is too large a number"),
     "huge whole": ('{"a": 1%s}' % ("0" * 400), "'a' is too large a number"),
-    "digits": ('{"a": 1%s}' % ("0" * 5000), "is no JSON of task names and numbers"),
-    "deep": ('{"a": ' * 100_000, "is no JSON of task names|broken"),
+    "digits": ('{"a": 1%s}' % ("0" * 5000), "is not JSON of task names and numbers"),
+    "deep": ('{"a": ' * 100_000, "is not JSON of task names|broken"),
     "twice": ('{"a": 1, "a": 2}', "task 'a' is there twice"),
-    "no name": ('{"": 1}', "'' is no task name"),
-    "line break": (r'{"a\nb": 1}', r"'a\\nb' is no task name"),
+    "no name": ('{"": 1}', "'' is not a task name"),
+    "line break": (r'{"a\nb": 1}', r"'a\\nb' is not a task name"),
     "long name": ('{"%s": 1}' % ("a" * 201), "no task name; it must have 1 to 200"),
     "large": ('{"a": 1}' + " " * 2**20, "at most 1,048,576 are read"),
 }
@@ -81,7 +81,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match="cannot be read: Is a directory"):
         from_info_json(tmp_path)
     (tmp_path / "bytes.json").write_bytes(b'{"\xff": 1}')
-    with pytest.raises(ValueError, match="is no JSON"):
+    with pytest.raises(ValueError, match="is not JSON"):
         from_info_json(tmp_path / "bytes.json")
 
 

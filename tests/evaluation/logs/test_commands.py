@@ -114,7 +114,7 @@ def test_what_is_no_log_says_so(tmp_path, capsys):
     assert err.startswith("jaxsim: no log directory") and err.count("\n") == 1
     code, out, err = jaxsim(capsys, "validate", tmp_path)
     assert (code, out) == (1, "")
-    assert "is no log: there is neither logger_info.json (l2logger) nor a block-report.tsv" in err
+    assert "is not a log: it has neither logger_info.json (l2logger) nor a block-report.tsv" in err
 
 
 def test_a_log_without_complete_episodes_has_no_regimes(tmp_path, capsys):

@@ -407,7 +407,7 @@ def test_wrong_answers_end_the_episode(draw, value, words):
         ((0.5, -1, 0, {}), "novelty_threshold -1"),
         ((0.5, 0.5, -1, {}), "the novelty -1"),
         ((0.5, 0.5, 0, "much"), "the characterization 'much'"),
-        ((0.5, 0.5, 0, {"level": object()}), "that is no JSON"),
+        ((0.5, 0.5, 0, {"level": object()}), "that is not JSON"),
         ((0.5, 0.5, 0), "it must be (novelty_probability"),
         ((True, 0.5, 0, {}), "novelty_probability True"),
         (ZeroDivisionError("oh"), "testing_episode_end raised ZeroDivisionError: oh"),

@@ -342,11 +342,11 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     assert [path.name for path in again.iterdir()] == ["checkpoints"]
     arguments = ("--agent", "greedy", *small, "--out", again, "--threads", 1, "--quiet")
     assert run("evaluate", *arguments) == 2
-    assert "pass --resume to go on" in capsys.readouterr().err
+    assert "pass --resume to continue" in capsys.readouterr().err
     assert run("evaluate", *arguments, "--resume", "--seed", 1) == 2
     assert "is of another run: " in capsys.readouterr().err
     assert run("evaluate", *arguments, "--resume") == 0
-    assert "going on after episode 32 of 64" in capsys.readouterr().err
+    assert "resuming after episode 32 of 64" in capsys.readouterr().err
     for name in ("agent.parquet", "baseline.parquet", "metrics.csv", "trials.csv"):
         assert (again / name).read_bytes() == (out / name).read_bytes(), name
 

@@ -276,8 +276,8 @@ def test_what_is_no_message_is_refused_and_named(draw):
     call, welcome = registered(serving)
     place = welcome["server_rpc_queue"]
     for raw, words in (
-        (b"{", "no JSON"),
-        (b"[NaN]", "no JSON"),
+        (b"{", "not JSON"),
+        (b"[NaN]", "not JSON"),
         (b"[]", "a list with one object"),
         (b"[{}]", "without an obj_type"),
         (b"x" * (protocol.MAX_BYTES + 1), "at most 1048576 are read"),
@@ -340,7 +340,7 @@ def amqp_agent_again_from_benchmark(call, place, welcome):
         ({"obj_type": "request_experiment_trials"}, "workers that share an experiment"),
         ({"obj_type": "request_state"}, "request_state instead of request_experiment"),
         ({"obj_type": "request_experiment"}, "model is None; it must be JSON text"),
-        ({"obj_type": "request_experiment", "model": "{"}, "model is no JSON"),
+        ({"obj_type": "request_experiment", "model": "{"}, "model is not JSON"),
         ({"obj_type": "request_experiment", "model": "[1]"}, "model is [1]"),
     ],
 )

@@ -187,7 +187,7 @@ def test_a_list_of_trials(tmp_path):
     assert numbers(places=selection.trial_list(path)) == [4, 1, 0]
     assert numbers(places=(0, 1, 2, 3), within=(1, 2)) == [1, 2]
     path.write_text("none\n")
-    with pytest.raises(ValueError, match="holds no number of a trial"):
+    with pytest.raises(ValueError, match="has no number of a trial"):
         selection.trial_list(path)
 
 

@@ -338,7 +338,7 @@ def test_bad_shares(text):
         (("CartPole", "CartPol"), "unknown task 'CartPol'"),
         (("= 16", "= 1"), "episodes is 1; it must be from 2"),
         (("[0, 2]", "[-1, 2]"), "seed is -1; it must be from 0"),
-        (("[fixed]", "[fixed"), "is no TOML file"),
+        (("[fixed]", "[fixed"), "is not a TOML file"),
         (("count = 6", "count = 9000000"), "are 54,000,000 cells; at most 10,000,000"),
         (('"nothing"', '"missing.py"'), "missing.py cannot be read: No such file"),
     ],

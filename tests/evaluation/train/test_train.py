@@ -79,7 +79,7 @@ def test_tasks_of_the_command_line(arguments, found):
         (["Toy", "--set", "target"], "has no value; write PATH=VALUE"),
         (["Toy", "--set", "target=9"], "'target' is 9; it must be a whole number from 0 to 4"),
         (["Toy", "--agent", "bandti"], "unknown agent 'bandti'; did you mean 'bandit'"),
-        (["Toy", "--agent", "checkpoint:absent"], "absent is no directory with checkpoints"),
+        (["Toy", "--agent", "checkpoint:absent"], "absent is not a directory with checkpoints"),
         (["Toy", "--agent", "checkpoint:."], "checkpoints has no finished checkpoint"),
         (["Toy", "--episodes", "1000001"], "episodes is 1000001; it must be from 1 to 1000000"),
         (["Toy", "--episodes", "0"], "episodes is 0; it must be from 1 to 1000000"),
@@ -328,7 +328,7 @@ def test_a_run_of_other_settings_is_refused(trained, capfd):
     words = "schedule.parameters.target is missing in it and 1 now; width is 1 in it and 2 now"
     assert words in capfd.readouterr().err
     assert train(out=trained) == 2
-    assert "pass --resume to go on from them, or --overwrite" in capfd.readouterr().err
+    assert "pass --resume to continue from them, or --overwrite" in capfd.readouterr().err
     assert written(trained) == before
 
 

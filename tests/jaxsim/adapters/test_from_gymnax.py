@@ -34,7 +34,7 @@ def test_every_environment_with_discrete_actions_is_a_task():
         try:
             env, params = jaxsim.make(f"gymnax/{name}")
         except ValueError as error:
-            assert "actions that are no integers" in str(error)
+            assert "actions that are not integers" in str(error)
             refused.append(name)
             continue
         keys = jax.random.split(jax.random.key(0), 3)
@@ -101,7 +101,7 @@ def test_parameters_are_those_of_env_params():
     ("name", "values", "words"),
     [
         ("gymnax/Breakout", {}, "did you mean 'gymnax/Breakout-MinAtar'"),
-        ("gymnax/Pendulum-v1", {}, "actions that are no integers"),
+        ("gymnax/Pendulum-v1", {}, "actions that are not integers"),
         (PONG, {"paddle": 3}, "unknown parameter 'paddle'; did you mean 'paddle_y_speed'"),
         (PONG, {"paddle_y_speed": 1.5}, "a whole number from"),
         (PONG, {"use_ai_policy": 2}, "must be one of 0, 1"),

@@ -418,7 +418,7 @@ def test_vector_reset_to_given_states_or_starts(vectors, single):
             want, _ = env.reset(seed=lane, options={name: one})
             np.testing.assert_allclose(found[lane], want, atol=1e-6)
         states = envs._play.inner
-    with pytest.raises(ValueError, match="is no state of this environment"):
+    with pytest.raises(ValueError, match="is not a state of this environment"):
         envs.reset(options={"state": None})
 
 

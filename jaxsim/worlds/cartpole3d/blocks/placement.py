@@ -18,7 +18,7 @@ BLOCK_SPREAD = 4.0  # m, blocks appear at U(-spread, spread) in x and y
 BLOCK_MIDDLE = 5.0  # m, centre of the same range in z
 REDRAWS = 64  # most positions tried for one block; all fail with probability 0.05^64
 TOGETHER = 8  # attempts that `rarely_fitting` makes for all lanes
-GROUP = 64  # remaining lanes that go on together
+GROUP = 64  # remaining lanes that continue together
 
 
 def redrawn(
@@ -61,7 +61,7 @@ def rarely_fitting(
 ) -> Vector:
     """As `redrawn`, for vectors that rarely fit.
 
-    After `TOGETHER` attempts the remaining lanes go on in small groups, so that a lane with many
+    After `TOGETHER` attempts the remaining lanes continue in small groups, so that a lane with many
     attempts does not delay all others.
 
     Args:

@@ -77,8 +77,8 @@ def resolve_at_walls(
     """Velocities after the contacts of one tick; see `resolve`.
 
     Returns:
-      Velocities, right also where one block is past a face of the room, at one wall, or where the
-      one contact is of cart or pole with a wall.
+      Velocities; also correct for one block beyond a face of the room that touches one wall, and
+      where the one contact is that of cart or pole with a wall.
     """
     walled, more = _past_a_face(s, blocks, free, leaving)
     upright, several = _structure_at_wall(s)

@@ -590,7 +590,7 @@ def _hint_object(value: object, path: str) -> JsonObject:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """Build an object; reject a duplicate field, of which JSON would keep the last."""
+    """Build an object; reject duplicate fields, of which `json` would silently keep the last."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         names = [name for name, _ in pairs]

@@ -58,7 +58,7 @@ QUIRKS: dict[int, tuple[Quirk, ...]] = {
         Quirk("accelerations of 20, 30 and 40 m/s^2 are set and never used: it is 9.8", "gravity"),
     ),
     108: (
-        Quirk("new places come from a generator that nobody seeds", "the keys given to step"),
+        Quirk("new places come from a generator without a seed", "the keys given to step"),
         Quirk("new blocks lie around the middle of the room, not around the cart"),
     ),
     111: (SAME,),

@@ -30,7 +30,7 @@ def from_world_state(
     """Start an episode in a given world, without a hidden first tick.
 
     `env.observe` of the result is the first observation and returns the given values; `env.step`
-    goes on from there, with all steps of an episode.
+    continues from there, with all steps of an episode.
 
     Args:
       world: a feature vector, as agents get it (`messages`), or arrays by name, as for

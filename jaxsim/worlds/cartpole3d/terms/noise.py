@@ -1,7 +1,7 @@
 """Sensor errors: gains and offsets, Gaussian noise, and rounding to steps.
 
 Physics and end test use exact values. Noise depends only on a key of the episode and the number of
-the step, so a state always gives the same readings, whatever else is in the batch. A reading is
+the step, so a state always gives the same readings, in any batch. A reading is
 multiplied, offset, disturbed and then rounded. Empty block slots still read zero, and so do the
 cart's z fields, which are not readings.
 """
