@@ -24,8 +24,8 @@ WRITTEN_ANEW = {DOCS / "notebooks", DOCS / "reference" / "api"}  # when the site
 
 def pages() -> list[Path]:
     """Markdown of the site."""
-    found = sorted(DOCS.rglob("*.md"))
-    return [page for page in found if not WRITTEN_ANEW & set(page.parents)]
+    paths = sorted(DOCS.rglob("*.md"))
+    return [page for page in paths if not WRITTEN_ANEW & set(page.parents)]
 
 
 def text_of(page: Path) -> str:
@@ -153,9 +153,9 @@ def anchors(page: Path) -> set[str]:
 
 def broken_links(page: Path) -> list[str]:
     """Links of a page whose file or anchor does not exist."""
-    found = re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(page)))
+    links = re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(page)))
     broken = []
-    for link in found:
+    for link in links:
         if re.match(r"[a-z]+:", link):
             continue
         place, _, anchor = link.partition("#")
@@ -211,8 +211,8 @@ def unknown_names(code: str) -> list[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             home = known.get(node.value.id)
             names |= {f"{home}{'.' if ':' in home else ':'}{node.attr}"} if home else set()
-    own = [name for name in sorted(names) if name.startswith(PROJECT) and "*" not in name]
-    return [name for name in own if not exists(name)]
+    internal = [name for name in sorted(names) if name.startswith(PROJECT) and "*" not in name]
+    return [name for name in internal if not exists(name)]
 
 
 def exists(name: str) -> bool:
@@ -279,5 +279,5 @@ def prose_of(page: Path) -> str:
 @pytest.mark.parametrize("page", [*BY_HAND, *NOTEBOOKS], ids=name_of)
 def test_retired_words_do_not_come_back(page):
     prose = prose_of(page)
-    found = {words: better for words, better in RETIRED.items() if re.search(words, prose, re.I)}
-    assert not found
+    matches = {words: better for words, better in RETIRED.items() if re.search(words, prose, re.I)}
+    assert not matches
