@@ -33,7 +33,7 @@ jax.devices()
 
 WIDTH = 1024  # lanes of the shared programs
 SHARED = Path(os.environ.get("JAXSIM_SHARED_DATA", ROOT.parent / "shared" / "data"))
-OWN = ROOT / "tests" / "data"
+TEST_DATA = ROOT / "tests" / "data"
 
 Step = tuple[Observation, State, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]
 
@@ -159,9 +159,9 @@ def recorded_data() -> Callable[[str], Path]:
     """
 
     def find(name: str) -> Path:
-        for folder in (SHARED, OWN):
+        for folder in (SHARED, TEST_DATA):
             if (folder / name).exists():
                 return folder / name
-        pytest.skip(f"no {name} in {SHARED} or {OWN}; JAXSIM_SHARED_DATA may name a folder")
+        pytest.skip(f"no {name} in {SHARED} or {TEST_DATA}; JAXSIM_SHARED_DATA may name a folder")
 
     return find

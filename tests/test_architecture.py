@@ -129,8 +129,8 @@ def test_the_simulator_does_not_know_evaluation():
 
 
 def test_nothing_but_the_command_line_knows_the_viewer_of_runs():
-    others = [p for p in modules("evaluation") if part(p) not in ("view", "cli")]
-    assert not importing(others, "evaluation.view")
+    rest = [p for p in modules("evaluation") if part(p) not in ("view", "cli")]
+    assert not importing(rest, "evaluation.view")
 
 
 def test_worlds_do_not_know_agents_or_evaluation():
@@ -151,8 +151,8 @@ def test_the_simulator_has_no_file_clock_or_socket():
     inside = modules("jaxsim")
     # Options of the compiler go through an environment variable, and devices are made for cores.
     backend = [path for path in inside if part(path) == "backend"]
-    others = [path for path in inside if path not in backend]
-    assert not importing(others, *OUTSIDE)
+    rest = [path for path in inside if path not in backend]
+    assert not importing(rest, *OUTSIDE)
     assert not importing(backend, *OUTSIDE - {"os"})
     reaching = [
         f"{path.relative_to(ROOT)}:{line} calls {name}"
@@ -183,8 +183,8 @@ def test_the_simulator_draws_nothing_from_numpy_but_the_original_stream():
 def test_metrics_know_nothing_else_of_evaluation():
     metrics = evaluation("metrics")
     allowed = ("imports evaluation.metrics", "imports evaluation.lazy.")
-    found = importing(metrics, "evaluation")
-    assert not [text for text in found if not any(words in text for words in allowed)]
+    texts = importing(metrics, "evaluation")
+    assert not [text for text in texts if not any(words in text for words in allowed)]
     assert not importing(metrics, *OUTSIDE)
 
 
@@ -205,13 +205,13 @@ def test_reports_and_logs_know_no_front_door():
 
 def test_no_front_door_leads_through_another():
     for door in sorted(FRONT_DOORS):
-        others = [f"evaluation.{other}" for other in sorted(FRONT_DOORS - {door})]
-        assert not importing(evaluation(door), *others)
+        other_doors = [f"evaluation.{other}" for other in sorted(FRONT_DOORS - {door})]
+        assert not importing(evaluation(door), *other_doors)
 
 
 def test_sweeps_are_known_to_the_command_alone():
-    others = [path for path in modules("evaluation") if part(path) not in ("sweep", "cli")]
-    assert not importing(others, "evaluation.sweep")
+    rest = [path for path in modules("evaluation") if part(path) not in ("sweep", "cli")]
+    assert not importing(rest, "evaluation.sweep")
 
 
 def test_looking_at_a_sweep_does_not_wait_for_jax():

@@ -122,8 +122,8 @@ def test_the_catalogue_has_both_worlds():
 def test_levels_tell_their_hints():
     for level in jaxsim.levels():
         assert list(level.hints) == [-1, 0, 1, 2, 3]
-        for hint_level, told in level.hints.items():
-            assert told == hint(level.number, hint_level)
+        for hint_level, objects in level.hints.items():
+            assert objects == hint(level.number, hint_level)
 
 
 def test_quirks_name_levels_and_what_mends_them():
@@ -176,12 +176,12 @@ def test_the_command_of_the_page_plays_the_syllabus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     assert cli.main([*words, "--quiet"]) == 0
-    found = records.read(tmp_path / "runs" / "composed" / "records.parquet")
-    performance = found.columns["performance"].mean(axis=0)
+    run_records = records.read(tmp_path / "runs" / "composed" / "records.parquet")
+    performance = run_records.columns["performance"].mean(axis=0)
     nominal, swapped = performance[:12].mean(), performance[24:30].mean()
     assert nominal > 0.7
     assert swapped < 0.2  # what corrects a lean along x is now done along y
-    assert found.columns["complete"].all()
+    assert run_records.columns["complete"].all()
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ WRITTEN_ANEW = {DOCS / "notebooks", DOCS / "reference" / "api"}  # when the site
 
 def pages() -> list[Path]:
     """Markdown of the site."""
-    found = sorted(DOCS.rglob("*.md"))
-    return [page for page in found if not WRITTEN_ANEW & set(page.parents)]
+    paths = sorted(DOCS.rglob("*.md"))
+    return [page for page in paths if not WRITTEN_ANEW & set(page.parents)]
 
 
 def text_of(page: Path) -> str:
@@ -166,9 +166,9 @@ def anchors(page: Path) -> set[str]:
 
 def broken_links(page: Path) -> list[str]:
     """Links of a page whose file or anchor does not exist."""
-    found = re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(page)))
+    links = re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(page)))
     broken = []
-    for link in found:
+    for link in links:
         if re.match(r"[a-z]+:", link):
             continue
         place, _, anchor = link.partition("#")
@@ -224,8 +224,8 @@ def unknown_names(code: str) -> list[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             home = known.get(node.value.id)
             names |= {f"{home}{'.' if ':' in home else ':'}{node.attr}"} if home else set()
-    own = [name for name in sorted(names) if name.startswith(PROJECT) and "*" not in name]
-    return [name for name in own if not exists(name)]
+    internal = [name for name in sorted(names) if name.startswith(PROJECT) and "*" not in name]
+    return [name for name in internal if not exists(name)]
 
 
 def exists(name: str) -> bool:
@@ -331,8 +331,8 @@ def test_retired_words_do_not_come_back(page):
 def test_retired_words_do_not_come_back_in_code(package):
     modules = sorted((ROOT / package).rglob("*.py"))
     assert len(modules) > 10
-    found = {name_of(path): retired_words(prose_in(text_of(path))) for path in modules}
-    assert not {name: words for name, words in found.items() if words}
+    matches = {name_of(path): retired_words(prose_in(text_of(path))) for path in modules}
+    assert not {name: words for name, words in matches.items() if words}
 
 
 def test_retired_words_are_seen_in_code():

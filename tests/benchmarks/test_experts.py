@@ -23,7 +23,7 @@ def scheduled(*blocks):
     return Schedule("s", tuple(replace(b, index=index) for index, b in enumerate(blocks)))
 
 
-def played(schedule, performance):
+def records_of(schedule, performance):
     """Records of lifetimes, given what they do in each block, (L, B) or (L, B, T)."""
     given = np.asarray(performance, np.float32)
     if given.ndim == 2:
@@ -39,8 +39,8 @@ def played(schedule, performance):
 
 def test_an_expert_trains_as_long_as_the_syllabus_does():
     syllabus = scheduled(FIRST, a_test(FIRST), a_test(OTHER), OTHER, replace(FIRST, count=7))
-    found = experts.schedules(syllabus)
-    assert [(b.task, b.count, b.learning) for s in found.values() for b in s.blocks] == [
+    schedules = experts.schedules(syllabus)
+    assert [(b.task, b.count, b.learning) for s in schedules.values() for b in s.blocks] == [
         ("CartPole3D", 27, True),
         ("CartPole", 20, True),
     ]
@@ -54,13 +54,13 @@ def compared():
     rise = np.linspace(0, 1, 20)
     syllabus = scheduled(FIRST, a_test(FIRST), a_test(OTHER), OTHER, a_test(FIRST), a_test(OTHER))
     curves = [[1.0, 0.9, 0.2, 1.0, 0.6, 0.8], [0.5, 0.5, 0.4, 0.5, 0.3, 0.4]]
-    learners = played(
+    learners = records_of(
         syllabus,
         np.array(curves)[..., None]
         * np.where([[b.mode == "train"] for b in syllabus.blocks], rise, 1.0),
     )
     alone = {
-        block.variant: played(scheduled(block), np.array([[top], [top / 2]])[..., None] * rise)
+        block.variant: records_of(scheduled(block), np.array([[top], [top / 2]])[..., None] * rise)
         for block, top in ((FIRST, 1.0), (OTHER, 0.8))
     }
     return learners, alone
@@ -68,21 +68,21 @@ def compared():
 
 def test_transfer_is_a_share_of_what_the_expert_comes_to(compared):
     learners, alone = compared
-    found = experts.of_2019(learners, alone, WINDOW)
+    metrics = experts.of_2019(learners, alone, WINDOW)
     top = np.linspace(0, 1, 20)[-WINDOW:].mean()  # of a curve that rises to 1
     forward = np.array([[0.2, 0.4], [0.4, 0.8]]) / (0.8 * top)
-    np.testing.assert_allclose(found["forward_transfer"].values[:, 0], forward, rtol=1e-5)
+    np.testing.assert_allclose(metrics["forward_transfer"].values[:, 0], forward, rtol=1e-5)
     reverse = np.array([[0.6, 1.2], [0.3, 0.6]]) / top
-    np.testing.assert_allclose(found["reverse_transfer"].values[:, 0], reverse, rtol=1e-5)
+    np.testing.assert_allclose(metrics["reverse_transfer"].values[:, 0], reverse, rtol=1e-5)
 
 
 def test_a_learner_like_its_experts_is_as_efficient(compared):
     """Each lifetime comes to what one of the experts of the first task comes to, and as soon."""
     learners, alone = compared
-    found = experts.today(learners, alone)
-    assert found["sample_efficiency"].values.shape == (2, 2, 2)
-    order = np.argsort(found["sample_efficiency"].values[0, :, 0])  # CartPole3D, then CartPole
-    same = found["sample_efficiency"].values[:, order[0]]
+    metrics = experts.today(learners, alone)
+    assert metrics["sample_efficiency"].values.shape == (2, 2, 2)
+    order = np.argsort(metrics["sample_efficiency"].values[0, :, 0])  # CartPole3D, then CartPole
+    same = metrics["sample_efficiency"].values[:, order[0]]
     np.testing.assert_allclose(np.diag(same), 1.0, rtol=1e-5)
     assert same[0, 1] > 1.9 and same[1, 0] < 0.53  # of performance from 1 to 101
     numbers = experts.compare(learners, alone, WINDOW, seed=3)
@@ -114,7 +114,7 @@ def test_an_interval_knows_of_lifetimes_and_of_experts():
 def test_what_no_pair_has_is_missing_with_its_reason():
     nothing = experts.entry(Pairs(np.full((3, 2, 4), np.nan), "no expert"), seed=0)
     assert nothing["mean"] is None and nothing["reason"] == "no expert"
-    alone = {FIRST.variant: played(scheduled(FIRST), [[0.5]])}
-    learners = played(scheduled(FIRST, a_test(FIRST)), [[0.5, 0.5]])
+    alone = {FIRST.variant: records_of(scheduled(FIRST), [[0.5]])}
+    learners = records_of(scheduled(FIRST, a_test(FIRST)), [[0.5, 0.5]])
     forward = experts.compare(learners, alone, WINDOW, seed=0)["forward_transfer"]
     assert forward["reason"] == "nothing is tested before it is trained"

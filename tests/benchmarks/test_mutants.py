@@ -56,24 +56,24 @@ def git(root, *words):
 def test_a_sample_is_played(toy, capsys):
     """What a test sees is killed, what none sees survives and is shown, the files are left."""
     assert mutants.main(["jaxsim", "--number", "4", "--seed", "1"], toy) == 0
-    said = capsys.readouterr()
-    found = mutants.mutants(["jaxsim/toy.py"], toy)
-    chosen = sorted(random.Random(1).sample(found, 4))
+    output = capsys.readouterr()
+    candidates = mutants.mutants(["jaxsim/toy.py"], toy)
+    chosen = sorted(random.Random(1).sample(candidates, 4))
     for mutant in chosen:
         word = "SURVIVED" if mutant.line > 8 else "killed"
-        assert f"jaxsim/toy.py:{mutant.line} {word}" in said.err
-    assert len(said.err.splitlines()) == 4
+        assert f"jaxsim/toy.py:{mutant.line} {word}" in output.err
+    assert len(output.err.splitlines()) == 4
     assert {mutant.line > 8 for mutant in chosen} == {True, False}
-    assert "\n    -    return a + 1\n" in said.out
-    assert f"{len(found):,} there are" in said.out and "| jaxsim/toy.py | 4 | " in said.out
+    assert "\n    -    return a + 1\n" in output.out
+    assert f"{len(candidates):,} there are" in output.out and "| jaxsim/toy.py | 4 | " in output.out
     assert (toy / "jaxsim" / "toy.py").read_text() == MODULE
 
 
 def test_annotations_are_not_mutated(toy):
-    found = mutants.mutants(["jaxsim/toy.py"], toy)
-    assert {mutant.line for mutant in found} == {4, 5, 11}
-    assert not any("_BitOr_" in mutant.operator for mutant in found)
-    assert any("NumberReplacer" in m.operator for m in found if m.line == 4)
+    candidates = mutants.mutants(["jaxsim/toy.py"], toy)
+    assert {mutant.line for mutant in candidates} == {4, 5, 11}
+    assert not any("_BitOr_" in mutant.operator for mutant in candidates)
+    assert any("NumberReplacer" in m.operator for m in candidates if m.line == 4)
 
 
 def test_changed_modules_are_found_committed_or_not(toy, capsys):
@@ -96,7 +96,7 @@ def test_tests_are_those_that_import_a_module_or_the_folder_like_its_own(toy):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["missing.py"], "missing.py is not a module or folder"),
         (["../.."], "is not a module or folder"),
@@ -106,10 +106,10 @@ def test_tests_are_those_that_import_a_module_or_the_folder_like_its_own(toy):
         (["jaxsim", "--tests", "tests/none"], "without a mutant"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(toy, capsys, words, said):
+def test_what_is_wrong_is_said_in_a_line(toy, capsys, words, message):
     assert mutants.main(words, toy) == 2
     error = capsys.readouterr().err
-    assert error.startswith("mutants: ") and error.count("\n") == 1 and said in error
+    assert error.startswith("mutants: ") and error.count("\n") == 1 and message in error
 
 
 def test_tests_that_fail_anyway_are_no_killers(toy, capsys):

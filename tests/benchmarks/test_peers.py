@@ -42,9 +42,9 @@ def test_a_program_that_is_not_shipped_is_not_found():
 def test_a_peer_that_is_not_installed_says_how_to_get_it(name, monkeypatch):
     package = name.partition("_")[0]
     monkeypatch.setitem(sys.modules, package, None)
-    said = answer(PROGRAMS[name], {"workload": peers.PEERS[name].workloads[0]})
-    assert set(said) == {"unavailable"}
-    assert f"{package} is not installed: pip install 'jaxsim-novelty[" in said["unavailable"]
+    reply = answer(PROGRAMS[name], {"workload": peers.PEERS[name].workloads[0]})
+    assert set(reply) == {"unavailable"}
+    assert f"{package} is not installed: pip install 'jaxsim-novelty[" in reply["unavailable"]
 
 
 def test_the_policy_of_the_bullet_scene_is_pd():
@@ -53,7 +53,7 @@ def test_the_policy_of_the_bullet_scene_is_pd():
     quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
     rates = draws.normal(size=(200, 3))
     zero = np.zeros(200)
-    seen = Observation(
+    observation = Observation(
         Vector(zero, zero, zero),
         Vector(zero, zero, zero),
         tuple(quaternions.T),
@@ -62,7 +62,7 @@ def test_the_policy_of_the_bullet_scene_is_pd():
         (),
         (),
     )
-    expected = agents.get("pd").act((), seen, None)[0]
+    expected = agents.get("pd").act((), observation, None)[0]
     ours = [bullet_scene.pd(q, w) for q, w in zip(quaternions, rates, strict=True)]
     np.testing.assert_array_equal(ours, expected)
     assert set(ours) == {1, 2, 3, 4}

@@ -11,12 +11,12 @@ from benchmarks.siege.tampered import _corrupted, _is_same_content, tampered
 
 
 def test_changed_files_of_every_kind_are_refused_or_read():
-    found = list(itertools.islice(tampered(7), 140))
-    assert [blow.failure for blow in found if blow.failure] == []
-    kinds = {blow.what for blow in found}
+    blows = list(itertools.islice(tampered(7), 140))
+    assert [blow.failure for blow in blows if blow.failure] == []
+    kinds = {blow.what for blow in blows}
     assert len(kinds) == 7
     for kind in kinds:
-        assert any(b.outcome == "refused in one line" for b in found if b.what == kind), kind
+        assert any(b.outcome == "refused in one line" for b in blows if b.what == kind), kind
 
 
 def test_a_try_follows_from_the_seed():
@@ -129,7 +129,7 @@ def test_folders_become_read_only():
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "wrong"),
+    ("code", "stderr", "wrong"),
     [
         (0, "", ""),
         (2, "jaxsim: no space left\n", ""),
@@ -138,8 +138,8 @@ def test_folders_become_read_only():
         (1, "Traceback (most recent call last):\n  ...\nKeyError: 3\n", "a traceback: KeyError: 3"),
     ],
 )
-def test_how_an_attacked_run_may_end(code, said, wrong):
-    assert runs.complaint(runs.Ended(code, said, 1.0)) == wrong
+def test_how_an_attacked_run_may_end(code, stderr, wrong):
+    assert runs.complaint(runs.Ended(code, stderr, 1.0)) == wrong
 
 
 def test_files_that_differ_are_named():

@@ -26,9 +26,9 @@ def _init(key):
 
 
 def _begin(memory, key):
-    own = jax.random.fold_in(memory["key"], memory["learned"])
-    noise = jax.random.normal(key, (2,)) * jax.random.uniform(own)
-    return {**memory, "key": own, "trial": memory["gains"] + noise}
+    next_key = jax.random.fold_in(memory["key"], memory["learned"])
+    noise = jax.random.normal(key, (2,)) * jax.random.uniform(next_key)
+    return {**memory, "key": next_key, "trial": memory["gains"] + noise}
 
 
 def _act(memory, observation, key):
@@ -39,8 +39,8 @@ def _act(memory, observation, key):
 
 
 def _learn(memory, episodes):
-    there = jnp.ones(episodes.length.shape, bool) if episodes.played is None else episodes.played
-    score = jnp.mean(episodes.performance, where=there).astype(jnp.bfloat16)
+    mask = jnp.ones(episodes.length.shape, bool) if episodes.played is None else episodes.played
+    score = jnp.mean(episodes.performance, where=mask).astype(jnp.bfloat16)
     better = score > memory["best"]
     return {
         **memory,

@@ -12,67 +12,67 @@ from evaluation.schedule import level_variant
 from jaxsim.novelty import FAMILIES, Novelty, sample
 
 
-def said(capsys, *arguments):
+def output(capsys, *arguments):
     assert cli.main(list(arguments)) == 0
     return capsys.readouterr().out
 
 
 def test_every_level_is_listed_and_can_be_looked_at(capsys):
-    listed = said(capsys, "levels")
+    listed = output(capsys, "levels")
     for level in jaxsim.levels():
         assert f"{level.number:4}  {level.task}" in listed
-        one = said(capsys, "levels", str(level.number))
+        one = output(capsys, "levels", str(level.number))
         assert level.change in " ".join(one.split()) and "What an agent is told" in one
         assert max(map(len, one.splitlines())) <= 100
 
 
 def test_a_level_tells_what_it_sets_its_hints_and_its_quirks(capsys):
-    one = said(capsys, "levels", "205")
+    one = output(capsys, "levels", "205")
     assert "hard    blocks/pull_centroid -5" in one
     assert " 3  5, pole, direction, toward block" in one
     assert "repairs/pull_to_centroid" in one
 
 
 def test_what_is_told_several_times_is_counted(capsys):
-    assert " 3  6, pole, force, toward walls (3 times)" in said(capsys, "levels", "206")
+    assert " 3  6, pole, force, toward walls (3 times)" in output(capsys, "levels", "206")
 
 
 def test_one_task(capsys):
-    one = said(capsys, "tasks", "CartPole-v1")
+    one = output(capsys, "tasks", "CartPole-v1")
     assert one.startswith("CartPole-v1") and "CartPole3D" not in one
-    assert "CartPole3D-v0" in said(capsys, "tasks")
+    assert "CartPole3D-v0" in output(capsys, "tasks")
 
 
 def test_every_family_is_listed_and_can_be_looked_at(capsys):
-    listed = said(capsys, "novelties")
+    listed = output(capsys, "novelties")
     for name, family in FAMILIES.items():
         assert f"{name:16}{family.entity}, {family.attribute}" in listed
-        one = said(capsys, "novelties", name)
+        one = output(capsys, "novelties", name)
         for path in family.paths:
             assert f" {path}" in one
         assert max(map(len, one.splitlines())) <= 100
-    lines = said(capsys, "novelties", "block_lines").splitlines()
+    lines = output(capsys, "novelties", "block_lines").splitlines()
     assert "  blocks/line_far: 1 times it plus 1" in lines
     assert "  blocks/line_near: 0.5 to 3.5 m (linear), in place of 0" in lines
 
 
 def test_samples_are_lines_of_json(capsys):
-    lines = said(capsys, "novelties", "gravity+wind", "--sample", "3", "--seed", "5").splitlines()
+    lines = output(capsys, "novelties", "gravity+wind", "--sample", "3", "--seed", "5").splitlines()
     samples = [Novelty.from_json(json.loads(line)) for line in lines]
     assert samples == list(sample(jax.random.key(5), ["gravity+wind"], 3))
-    reseeded = said(capsys, "novelties", "gravity+wind", "--sample", "3").splitlines()
+    reseeded = output(capsys, "novelties", "gravity+wind", "--sample", "3").splitlines()
     assert not set(reseeded) & set(lines)
 
 
 def test_a_list_and_its_entries_can_be_looked_at(capsys):
-    whole = said(capsys, "novelties", "open-world-1")
+    whole = output(capsys, "novelties", "open-world-1")
     assert whole.startswith("open-world-1: 1000 novelties")
     counts = [
         int(line.split()[0]) for line in whole.splitlines()[1:] if line[2:6].strip().isdigit()
     ]
     assert sum(counts) == 1000
     entry = novelties.load("open-world-1").entries[17]
-    one = said(capsys, "novelties", "open-world-1/17")
+    one = output(capsys, "novelties", "open-world-1/17")
     assert json.dumps(entry.novelty.to_json()) in one
     assert f"{entry.split}; difficulty {entry.control:g} for control" in one
 

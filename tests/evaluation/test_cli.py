@@ -276,26 +276,26 @@ def assert_results(out, episodes, lifetimes, logged=()):
     expected |= {"logs"} if logged else set()
     assert {path.name for path in out.iterdir()} == expected
     assert len((out / "report.html").read_bytes()) < 3_000_000
-    played = records.read(out / "records.parquet")
-    assert (played.num_lifetimes, played.schedule.num_episodes) == (lifetimes, episodes)
-    assert json.loads((out / "schedule.json").read_text()) == played.schedule.to_json()
+    run_records = records.read(out / "records.parquet")
+    assert (run_records.num_lifetimes, run_records.schedule.num_episodes) == (lifetimes, episodes)
+    assert json.loads((out / "schedule.json").read_text()) == run_records.schedule.to_json()
     report = read_report(out)
     assert report["episodes"] == lifetimes * episodes
-    again = summarise_records(played, report["measure"], report["window"], report["seed"])
+    again = summarise_records(run_records, report["measure"], report["window"], report["seed"])
     assert report == json.loads(json.dumps(again.to_json()))
     logs = sorted((out / "logs").iterdir()) if logged else []
     assert all(validate_log(log) == [] for log in logs)
     numbers = [json.loads((log / "scenario_info.json").read_text())["lifetime"] for log in logs]
     assert sorted(numbers) == sorted(logged)
-    return played, report
+    return run_records, report
 
 
 def test_a_run_writes_its_results_and_shows_them(workplace, capfd):
     assert run("--seed", "3", "--window", "3", "--measure", "reward") == 0
     captured = capfd.readouterr()
-    played, report = assert_results(workplace / "out", 10, 2)
+    run_records, report = assert_results(workplace / "out", 10, 2)
     assert (report["seed"], report["window"], report["measure"]) == (3, 3, "reward")
-    assert played.metadata["agent"] == "random"
+    assert run_records.metadata["agent"] == "random"
     assert captured.err == ""
     for words in ("good: reward, 2 lifetimes", "Whole syllabus", "environment steps", "out"):
         assert words in captured.out
@@ -425,9 +425,9 @@ def test_a_small_run_of_cartpole(tmp_path):
     assert done.stderr == ""
     assert "96/96 episodes" in done.stdout
     assert "pole/length 2.0" in done.stdout
-    played, _ = assert_results(out, 12, 8, logged=[7])
-    assert played.columns["complete"].all()
-    lengths = played.columns["length"]
+    run_records, _ = assert_results(out, 12, 8, logged=[7])
+    assert run_records.columns["complete"].all()
+    lengths = run_records.columns["length"]
     # A longer pole falls more slowly, and so does one without half of its weight.
     assert 10 < lengths[:, :4].mean() < min(lengths[:, 4:8].mean(), lengths[:, 8:].mean())
 
@@ -446,7 +446,7 @@ def demo(tmp_path_factory):
 @pytest.mark.slow
 def test_demo(demo):
     out, printed = demo
-    played, report = assert_results(out, 285, 64, logged=[63])
+    run_records, report = assert_results(out, 285, 64, logged=[63])
     assert report["incomplete_episodes"] == 0
     assert report["syllabus"] == {"name": "cl_pole_length", "source": "cl_pole_length.json"}
     assert report["versions"]["jaxsim-novelty"] == __version__
@@ -457,7 +457,7 @@ def test_demo(demo):
     for block in report["blocks"]:
         for name in ("mean", "saturation_value", "time_to_saturation", "normalized_integral"):
             assert block["metrics"][name]["lifetimes"] == 64, (block["block"], name)
-    assert played.columns["complete"].all()
+    assert run_records.columns["complete"].all()
 
 
 @pytest.mark.slow

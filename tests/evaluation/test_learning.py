@@ -69,15 +69,15 @@ def tracing_agent():
         return {"place": observation["place"], "pair": jnp.stack([observation["step"], action])}
 
     def learn(memory, episodes):
-        there = jnp.arange(toy.STEPS) < episodes.length[:, None]
+        mask = jnp.arange(toy.STEPS) < episodes.length[:, None]
         if episodes.played is not None:
-            there &= episodes.played[:, None]
+            mask &= episodes.played[:, None]
         kept = [
-            jnp.where(there, episodes.trace["place"], 0),
-            jnp.where(there[..., None], episodes.trace["pair"], 0),
-            jnp.where(there, episodes.rewards * 32, 0),
-            jnp.where(there[:, 0], episodes.final["place"], 0),
-            jnp.where(there[:, 0], episodes.final["pair"][:, 0], 0),
+            jnp.where(mask, episodes.trace["place"], 0),
+            jnp.where(mask[..., None], episodes.trace["pair"], 0),
+            jnp.where(mask, episodes.rewards * 32, 0),
+            jnp.where(mask[:, 0], episodes.final["place"], 0),
+            jnp.where(mask[:, 0], episodes.final["pair"][:, 0], 0),
         ]
         taught = memory["taught"]
         for leaf in kept:

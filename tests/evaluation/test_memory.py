@@ -61,8 +61,8 @@ def test_lifetimes_of_a_run(small, monkeypatch, tmp_path):
 
 
 def test_executions_of_a_trial(small):
-    def of(number, *others):
-        recording.check_memory(evaluation(*others, trial(3, [2], executions=number)))
+    def of(number, *trials):
+        recording.check_memory(evaluation(*trials, trial(3, [2], executions=number)))
 
     with pytest.raises(ValueError, match="2,147,483,647 executions of trial 0, of 5 levels") as no:
         of(LARGEST)

@@ -15,7 +15,7 @@ from tests.evaluation.toy import repeat
 
 
 @pytest.fixture(scope="module")
-def played():
+def records():
     """Two lifetimes of a small schedule with text, numbers and a novelty in it."""
     with toy.registered():
         schedule = toy.schedule(
@@ -29,9 +29,9 @@ def played():
 
 
 @pytest.fixture
-def file(played, tmp_path):
+def file(records, tmp_path):
     path = tmp_path / "some" / "records.parquet"
-    played.write(path)
+    records.write(path)
     return path
 
 
@@ -39,30 +39,30 @@ def file(played, tmp_path):
 
 
 @pytest.mark.parametrize("first", [0, 40])
-def test_what_is_written_is_read(played, tmp_path, first):
-    played = replace(played, first_lifetime=first)
-    played.write(tmp_path / "r.parquet")
+def test_what_is_written_is_read(records, tmp_path, first):
+    records = replace(records, first_lifetime=first)
+    records.write(tmp_path / "r.parquet")
     again = read(tmp_path / "r.parquet")
-    assert again.schedule == played.schedule
-    assert again.metadata == played.metadata
+    assert again.schedule == records.schedule
+    assert again.metadata == records.metadata
     assert again.first_lifetime == first
     assert again.num_lifetimes == 2
     assert again.novelty_levels.tolist() == [0, 0, 3]
     assert set(again.columns) == set(COLUMNS)
     for name, dtype in COLUMNS.items():
         assert again.columns[name].dtype == dtype
-        np.testing.assert_array_equal(again.columns[name], played.columns[name], err_msg=name)
+        np.testing.assert_array_equal(again.columns[name], records.columns[name], err_msg=name)
 
 
-def test_numbers_that_are_not_finite_come_back_as_they_were(played, tmp_path):
-    reward = played.columns["reward"].copy()
+def test_numbers_that_are_not_finite_come_back_as_they_were(records, tmp_path):
+    reward = records.columns["reward"].copy()
     reward[0, :3] = np.nan, np.inf, -np.inf
-    odd = replace(played, columns={**played.columns, "reward": reward})
+    odd = replace(records, columns={**records.columns, "reward": reward})
     odd.write(tmp_path / "r.parquet")
     np.testing.assert_array_equal(read(tmp_path / "r.parquet").columns["reward"], reward)
 
 
-def test_rows_of_the_file(played, file):
+def test_rows_of_the_file(records, file):
     """Anyone's Parquet reader sees one row an episode, lifetime by lifetime."""
     rows = pq.read_table(file).to_pylist()
     assert len(rows) == 2 * 10
@@ -80,13 +80,13 @@ def test_rows_of_the_file(played, file):
     assert {row["told_level"] for row in rows} == {None}
     assert [row["complete"] for row in rows[:10]] == 4 * [True] + [False] + 5 * [True]
     for name in ("reward", "length", "predicted_probability"):
-        expected = played.columns[name].ravel().tolist()
+        expected = records.columns[name].ravel().tolist()
         assert [row[name] for row in rows] == expected, name
 
 
-def test_whether_an_agent_learned_is_not_what_the_phase_is_called(played):
-    blocks = tuple(replace(block, learning=not block.learning) for block in played.schedule.blocks)
-    other = replace(played, schedule=replace(played.schedule, blocks=blocks)).to_table()
+def test_whether_an_agent_learned_is_not_what_the_phase_is_called(records):
+    blocks = tuple(replace(block, learning=not block.learning) for block in records.schedule.blocks)
+    other = replace(records, schedule=replace(records.schedule, blocks=blocks)).to_table()
     assert other["learning"].to_pylist()[:10] == 5 * [False] + 5 * [True]
     assert other["mode"].to_pylist()[:10] == 5 * ["train"] + 5 * ["test"]
 
@@ -117,9 +117,9 @@ def test_types_of_the_file(file):
     }
 
 
-def test_metadata_of_the_file(played, file):
+def test_metadata_of_the_file(records, file):
     metadata = json.loads(pq.read_schema(file).metadata[METADATA_KEY])
-    assert Schedule.from_json(metadata.pop("schedule")) == played.schedule
+    assert Schedule.from_json(metadata.pop("schedule")) == records.schedule
     assert metadata["seed"] == 7
     assert metadata["agent"] == "busy"
     assert metadata["lifetimes"] == 2
@@ -133,12 +133,12 @@ def test_the_file_tells_nothing_about_the_machine(file, tmp_path):
         assert word not in metadata
 
 
-def test_same_records_same_file(played, file, tmp_path):
-    played.write(tmp_path / "again.parquet")
+def test_same_records_same_file(records, file, tmp_path):
+    records.write(tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == file.read_bytes()
 
 
-def test_write_replaces_a_file_whole_or_not_at_all(played, file, monkeypatch):
+def test_write_replaces_a_file_whole_or_not_at_all(records, file, monkeypatch):
     before = file.read_bytes()
 
     def fail(*arguments, **options):
@@ -146,7 +146,7 @@ def test_write_replaces_a_file_whole_or_not_at_all(played, file, monkeypatch):
 
     monkeypatch.setattr(records_module.pq, "write_table", fail)
     with pytest.raises(OSError, match="no space"):
-        replace(played, first_lifetime=1).write(file)
+        replace(records, first_lifetime=1).write(file)
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
@@ -155,9 +155,9 @@ def test_write_replaces_a_file_whole_or_not_at_all(played, file, monkeypatch):
 
 
 @pytest.mark.parametrize("measure", records_module.MEASURES)
-def test_by_block_pads_short_blocks_with_zero(played, measure):
-    values, counts = played.by_block(measure)
-    column = played.columns[measure].astype(np.float64)
+def test_by_block_pads_short_blocks_with_zero(records, measure):
+    values, counts = records.by_block(measure)
+    column = records.columns[measure].astype(np.float64)
     assert values.shape == (2, 4, 4)
     assert values.dtype == np.float64
     assert counts.tolist() == [4, 1, 2, 3]
@@ -170,9 +170,9 @@ def test_by_block_pads_short_blocks_with_zero(played, measure):
 
 
 @pytest.mark.parametrize("measure", ["seconds", "perfomance", ""])
-def test_measure_that_does_not_exist(played, measure):
+def test_measure_that_does_not_exist(records, measure):
     with pytest.raises(ValueError, match=f"'{measure}'.*performance, reward, length"):
-        played.by_block(measure)
+        records.by_block(measure)
 
 
 # Files that are not records -----------------------------------------------------------------------
@@ -252,10 +252,10 @@ def test_directory_instead_of_a_file(tmp_path):
         read(tmp_path)
 
 
-def test_records_of_one_lifetime_that_is_not_the_first(played, tmp_path):
+def test_records_of_one_lifetime_that_is_not_the_first(records, tmp_path):
     """A part of a longer run keeps its numbers."""
-    columns = {name: column[1:] for name, column in played.columns.items()}
-    part = Records(played.schedule, columns, played.novelty_levels, 1, played.metadata)
+    columns = {name: column[1:] for name, column in records.columns.items()}
+    part = Records(records.schedule, columns, records.novelty_levels, 1, records.metadata)
     part.write(tmp_path / "part.parquet")
     again = read(tmp_path / "part.parquet")
     assert (again.first_lifetime, again.num_lifetimes) == (1, 1)

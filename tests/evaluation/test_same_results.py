@@ -69,7 +69,7 @@ def syllabus():
 
 
 @pytest.fixture(scope="module")
-def played():
+def records():
     """Records of every run."""
     schedule = l2m.loads(syllabus())
     return {run: run.play(schedule) for run in ALL}
@@ -89,20 +89,20 @@ def assert_same_bits(one, other):
 
 
 @pytest.mark.parametrize("run", SAME_AS_PD, ids=str)
-def test_pd_is_the_same_bit_for_bit(played, run):
-    assert_same_bits(played[run], played[PD])
+def test_pd_is_the_same_bit_for_bit(records, run):
+    assert_same_bits(records[run], records[PD])
 
 
 @pytest.mark.parametrize("run", SAME_AS_RANDOM, ids=str)
-def test_random_is_the_same_bit_for_bit(played, run):
-    assert_same_bits(played[run], played[RANDOM])
+def test_random_is_the_same_bit_for_bit(records, run):
+    assert_same_bits(records[run], records[RANDOM])
 
 
-def test_the_comparison_means_something(played):
+def test_the_comparison_means_something(records):
     """Enough episodes, most of them different, many ended by what blocks do."""
-    pd, random = (played[run].columns for run in (PD, RANDOM))
+    pd, random = (records[run].columns for run in (PD, RANDOM))
     compared = [*SAME_AS_PD, *SAME_AS_RANDOM]
-    assert sum(played[run].columns["length"].size for run in compared) >= 20_000
+    assert sum(records[run].columns["length"].size for run in compared) >= 20_000
     # Undisturbed, `pd` never falls: an episode that ends early was hit.
     falls = (pd["length"] < 200).mean(axis=0)
     for block in (slice(0, 26), slice(26, 39), slice(39, 52)):
@@ -115,9 +115,9 @@ def test_the_comparison_means_something(played):
 
 
 @pytest.mark.parametrize("run", OTHER_SEED, ids=str)
-def test_another_seed_differs(played, run):
-    other = played[run].columns["length"]
-    mine = played[PD if run.agent == "pd" else RANDOM].columns["length"][:64]
+def test_another_seed_differs(records, run):
+    other = records[run].columns["length"]
+    mine = records[PD if run.agent == "pd" else RANDOM].columns["length"][:64]
     assert (other != mine).mean() > 0.1
     # Lifetimes differ from one another as well: nobody has another's luck.
     both = np.concatenate([mine, other])

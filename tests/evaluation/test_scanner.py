@@ -104,11 +104,11 @@ def loop_episode(agent, env, params, words, memory):
     state = compiled(env.start)(key_of(words, RESET), params)
     hidden = step(key_of(words, STEP, 0), state, jnp.int32(0), params)
     observation, state, _, terminated, truncated, info = hidden
-    total, length, said = jnp.zeros(()), 0, NoveltyPrediction.none()
+    total, length, prediction = jnp.zeros(()), 0, NoveltyPrediction.none()
     complete = not info["nonfinite"]
     while not (terminated or truncated):
         length += 1
-        action, said, memory = act(memory, observation, key_of(words, ACT, length))
+        action, prediction, memory = act(memory, observation, key_of(words, ACT, length))
         observation, state, reward, terminated, truncated, info = step(
             key_of(words, STEP, length), state, action, params
         )
@@ -118,9 +118,9 @@ def loop_episode(agent, env, params, words, memory):
         "performance": info["performance"],
         "length": length,
         "complete": complete,
-        "predicted_level": said.level,
-        "predicted_probability": said.probability,
-        "threshold": said.threshold,
+        "predicted_level": prediction.level,
+        "predicted_probability": prediction.probability,
+        "threshold": prediction.threshold,
         "seconds": np.float32(length * env.dt(params)),
     }
     return memory, row, terminated
@@ -512,9 +512,9 @@ def test_metrics_of_the_learner_by_hand(bandit_report, name):
     summary, expected = bandit_report.blocks[name], np.array(BY_HAND[name])
     for bound in (summary.mean, summary.low, summary.high):
         np.testing.assert_allclose(bound, expected, rtol=1e-6)
-    there = np.isfinite(expected)
-    assert (summary.std[there] == 0).all()
-    np.testing.assert_array_equal(summary.count, np.where(there, 4, 0))
+    finite = np.isfinite(expected)
+    assert (summary.std[finite] == 0).all()
+    np.testing.assert_array_equal(summary.count, np.where(finite, 4, 0))
     whole = bandit_report.syllabus[name]
     np.testing.assert_allclose(whole.mean, np.nanmean(expected), rtol=1e-6)
 
@@ -561,14 +561,14 @@ def test_true_levels_and_metadata():
 
 @pytest.mark.parametrize("segment", [1, 5, 17])
 def test_progress_rises_to_the_total(segment):
-    schedule, seen = mixed_schedule(), []
+    schedule, calls = mixed_schedule(), []
 
     def progress(done, total):
-        seen.append((done, total))
+        calls.append((done, total))
 
     options = replace(ONE_THREAD, segment=segment)
     play(schedule, toy.constant(1), 3, options=options, progress=progress)
-    done, totals = zip(*seen, strict=True)
+    done, totals = zip(*calls, strict=True)
     assert set(totals) == {3 * schedule.num_episodes}
     assert list(done) == sorted(set(done))
     assert done[0] == 3 * min(segment, schedule.num_episodes)

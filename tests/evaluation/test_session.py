@@ -134,8 +134,8 @@ def test_an_episode_step_by_step():
     assert (episode.number, episode.over, episode.length, episode.reward) == (0, False, 0, 0)
     assert episode.observation == {"place": 0, "step": 0}
     assert episode.state.step == 0
-    seen = episode.step(1)
-    assert seen == episode.observation == {"place": 0, "step": 1}
+    observation = episode.step(1)
+    assert observation == episode.observation == {"place": 0, "step": 1}
     assert (episode.length, episode.reward, episode.performance) == (1, 3 / 32, 3 / 32)
     # Broken off here, it is not complete.
     assert episode.result() == Result(3 / 32, 3 / 32, 1, False, False, 0.25)

@@ -230,7 +230,7 @@ SNAPSHOTS = {
     "config.xml": lambda folder: config(folder),
     "score.txt": lambda folder: scored(folder),
     "evaluate.txt": lambda folder: evaluated(folder),
-    "logs.txt": lambda folder: told_of_logs(folder),
+    "logs.txt": lambda folder: log_output(folder),
     "compare.html": lambda folder: compared_page(folder),
 }
 
@@ -295,7 +295,7 @@ def evaluated(folder):
     return rich(evaluate_commands._table(job, rows)) + as_json(evaluate_commands._values(job, rows))
 
 
-def told_of_logs(folder):
+def log_output(folder):
     """What `l2m validate` and `aggregate` say of logs in both forms."""
     texts = []
     for form in FORMATS:

@@ -18,8 +18,8 @@ from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
 
-def tasks_of(*played):
-    return Tasks.of(l2m.Syllabus("s").train(*played).schedule())
+def tasks_of(*items):
+    return Tasks.of(l2m.Syllabus("s").train(*items).schedule())
 
 
 def shape(env, params):

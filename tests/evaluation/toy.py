@@ -230,10 +230,10 @@ def _busy_act(memory, observation, key):
     wild = jax.random.bernoulli(key, 0.25)
     steady = jnp.where(memory["bold"], memory["trial"], memory["action"]) - observation["place"]
     action = jnp.where(wild, jax.random.randint(key, (), 0, RING), steady % RING)
-    seen = memory["seen"].at[observation["place"]].add(1)
+    visits = memory["seen"].at[observation["place"]].add(1)
     draw = rng.uniform(rng.words(memory["key"]), 0)
-    new = {**memory, "ticks": memory["ticks"] + 1, "seen": seen}
-    return action, say(new["ticks"], draw, seen[0] / 1024), new
+    new = {**memory, "ticks": memory["ticks"] + 1, "seen": visits}
+    return action, say(new["ticks"], draw, visits[0] / 1024), new
 
 
 def _busy_learn(memory, episodes):

@@ -105,8 +105,8 @@ def greedy_twin(q, omega):
         p = pitch + 0.02 * (omega[1] + 0.02 * (9.861 * pitch - 0.9148 * fx))
         costs.append(r * r + p * p)
     best = int(np.argmin(costs))
-    others = np.delete(costs, best)
-    return (LEFT, RIGHT, FORWARD, BACKWARD, NOTHING)[best], others.min() - costs[best]
+    rest = np.delete(costs, best)
+    return (LEFT, RIGHT, FORWARD, BACKWARD, NOTHING)[best], rest.min() - costs[best]
 
 
 def test_greedy_takes_the_push_with_the_least_lean_after_one_tick():
@@ -181,8 +181,8 @@ def test_nothing_does_nothing():
 @pytest.mark.parametrize("agent", REFERENCE, ids=lambda agent: agent.name)
 def test_reference_agents_neither_learn_nor_report_novelty(agent):
     memory = agent.init(KEY)
-    seen = observation(np.array([0, 0.01, 0, 1.0]), np.zeros(3))
-    _, prediction, after = agent.act(agent.begin(memory, KEY), seen, KEY)
+    reading = observation(np.array([0, 0.01, 0, 1.0]), np.zeros(3))
+    _, prediction, after = agent.act(agent.begin(memory, KEY), reading, KEY)
     assert (int(prediction.level), float(prediction.probability)) == (0, 0.0)
     assert float(prediction.threshold) == 1.0
     result = Episodes(*(jnp.zeros(3) for _ in range(4)))

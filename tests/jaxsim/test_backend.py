@@ -112,8 +112,8 @@ def test_results_are_the_same_to_rounding(plain, configured):
 @pytest.mark.parametrize("which", ["plain", "configured"])
 def test_functions_are_right(which, request):
     """With vectors of 512 bits, as one might like to configure, the arctangent is not."""
-    found, x = request.getfixturevalue(which)["functions"], np.linspace(0.0, 1.0, 1000)
-    for name, values in found.items():
+    functions, x = request.getfixturevalue(which)["functions"], np.linspace(0.0, 1.0, 1000)
+    for name, values in functions.items():
         np.testing.assert_allclose(values, getattr(np, name)(x), atol=1e-6, rtol=1e-5)
 
 
@@ -128,9 +128,9 @@ def test_it_is_too_late_once_jax_has_started(plain, configured):
 
 def test_unknown_extra_options_are_ignored():
     """As the options of `configure_cpu` would be, should they vanish."""
-    found = run(configured=True, flags=f"{EXTRA_OPTIONS}=xla_cpu_no_such_option=3")
-    assert found["flags"] == f"{EXTRA_OPTIONS}={EXTRA_OPTION},xla_cpu_no_such_option=3"
-    assert found["one_function"]
+    result = run(configured=True, flags=f"{EXTRA_OPTIONS}=xla_cpu_no_such_option=3")
+    assert result["flags"] == f"{EXTRA_OPTIONS}={EXTRA_OPTION},xla_cpu_no_such_option=3"
+    assert result["one_function"]
 
 
 class Lowered:

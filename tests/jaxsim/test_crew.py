@@ -40,8 +40,8 @@ def test_a_run_compiles_one_program_for_all_threads():
         lengths.append(play(1, 32, threads))
         assert executable.cache_info().misses == 1
     assert lengths[0].std() > 0
-    for others in lengths[1:]:
-        np.testing.assert_array_equal(others, lengths[0])
+    for length in lengths[1:]:
+        np.testing.assert_array_equal(length, lengths[0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mappings of memory are counted by Linux")

@@ -32,7 +32,7 @@ def plays(world, actions):
 
     `actions` is (STEPS, LANES) codes of CartPole3D; the own actions and forces follow from it.
     """
-    env, both, params, own_step, step = world
+    env, both, params, flat_step, step = world
     keys = jax.random.split(jax.random.key(1), LANES)
     _, flat = jax.jit(env.reset)(keys, params)
     _, state = jax.jit(both.reset)(keys, params)
@@ -43,7 +43,7 @@ def plays(world, actions):
             physics = replace(params, force=jnp.where(sideways, params.force, 0.0))
         else:
             code, physics = np.where(sideways, action, NOTHING), params
-        expected = own_step(keys, flat, code, physics)
+        expected = flat_step(keys, flat, code, physics)
         got = step(keys, state, action, params)
         flat, state = expected[1], got[1]
         yield expected, got
@@ -64,12 +64,12 @@ def test_the_observation_has_the_layout_of_the_table(world):
     env = world[0]
     for expected, got in plays(world, np.full((STEPS, LANES), RIGHT, np.int32)):
         o = got[0]
-        own = expected[0]
+        plain = expected[0]
         if env.name == "CartPole":
-            x, v, angle, rate = own.x, own.v, own.angle, own.rate
+            x, v, angle, rate = plain.x, plain.v, plain.angle, plain.rate
         else:
-            x, v, rate = own.cart_position.x, own.cart_velocity.x, own.pole_velocity.y
-            angle = 2 * jnp.arctan2(own.pole_quaternion[1], own.pole_quaternion[3])
+            x, v, rate = plain.cart_position.x, plain.cart_velocity.x, plain.pole_velocity.y
+            angle = 2 * jnp.arctan2(plain.pole_quaternion[1], plain.pole_quaternion[3])
         assert (np.asarray(o.cart_position.x) == x).all()
         assert (np.asarray(o.cart_velocity.x) == v).all()
         assert (np.asarray(o.pole_velocity.y) == rate).all()
@@ -78,12 +78,12 @@ def test_the_observation_has_the_layout_of_the_table(world):
         rest = (*o.cart_position[1:], *o.cart_velocity[1:], *o.pole_quaternion[::2])
         for zero in (*rest, *o.pole_velocity[::2]):
             assert (np.asarray(zero) == 0).all()
-        there = 0 if env.name == "CartPole" else 3
+        number = 0 if env.name == "CartPole" else 3
         alive = np.array([np.asarray(flag) for flag in o.block_alive])
-        assert alive.tolist() == [[slot < there] * LANES for slot in range(SLOTS)]
+        assert alive.tolist() == [[slot < number] * LANES for slot in range(SLOTS)]
         places = np.array(o.block_position)
-        assert (places[:there] == np.array([1.0, 1.0, 3.0])[:, None]).all()
-        assert (places[there:] == 0).all() and (np.array(o.block_velocity) == 0).all()
+        assert (places[:number] == np.array([1.0, 1.0, 3.0])[:, None]).all()
+        assert (places[number:] == 0).all() and (np.array(o.block_velocity) == 0).all()
 
 
 def test_right_pushes_the_cart_right_and_nothing_pushes_nowhere(world):
@@ -98,7 +98,7 @@ def test_right_pushes_the_cart_right_and_nothing_pushes_nowhere(world):
     assert (speeds[BACKWARD] == speeds[NOTHING]).all()
 
 
-def seen(env, params):
+def observation_structure(env, params):
     """Structure, shapes and types of an observation of a batch."""
     keys = jax.random.split(jax.random.key(0), LANES)
     return jax.eval_shape(lambda k: env.observe(env.start(k, params)), keys)
@@ -110,7 +110,7 @@ def test_it_looks_like_cartpole3d(name, slots):
     env, params = jaxsim.make(name)
     env = embed(env, slots)
     solid, solid_params = jaxsim.make("CartPole3D-v0", max_blocks=slots)
-    assert seen(env, params) == seen(solid, solid_params)
+    assert observation_structure(env, params) == observation_structure(solid, solid_params)
     assert spaces.action_space(env) == spaces.action_space(solid) == spaces.Discrete(5)
     box = spaces.observation_space(env)
     assert box.shape == spaces.observation_space(solid).shape == (11 + 7 * slots,)
@@ -151,7 +151,7 @@ def test_whole_episodes_are_those_of_the_steps(name, agent):
     """`jaxsim.rollout` beside a loop over `step` with the keys that a rollout counts."""
     env, params = jaxsim.make(name, max_steps=120)
     both, agent, lanes = embed(env), agents.get(agent), 64
-    played = jaxsim.rollout(both, params, agent, lanes, seed=3)
+    outcome = jaxsim.rollout(both, params, agent, lanes, seed=3)
     root = rng.words(jax.random.key(3))
     words = rng.fold(root, jnp.arange(lanes, dtype=jnp.uint32))
     state = jax.jit(both.start)(rng.to_key(rng.fold(words, 0)), params)
@@ -164,11 +164,11 @@ def test_whole_episodes_are_those_of_the_steps(name, agent):
         length += ~over & (tick > 0)
         over |= np.asarray(terminated | truncated)
         action, _, _ = act((), observation, rng.to_key(words))
-    np.testing.assert_array_equal(played.length, length)
-    assert len(set(played.length.tolist())) > 1
-    reward, performance = both.score(jnp.asarray(played.length))
-    np.testing.assert_array_equal(played.reward, reward)
-    np.testing.assert_array_equal(played.performance, performance)
+    np.testing.assert_array_equal(outcome.length, length)
+    assert len(set(outcome.length.tolist())) > 1
+    reward, performance = both.score(jnp.asarray(outcome.length))
+    np.testing.assert_array_equal(outcome.reward, reward)
+    np.testing.assert_array_equal(outcome.performance, performance)
 
 
 def test_equal_environments_share_programs():

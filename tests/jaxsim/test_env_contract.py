@@ -28,11 +28,11 @@ def test_cartpole3d_keeps_the_contract():
 @pytest.fixture(scope="module")
 def checked():
     """Parameters and shared programs by case."""
-    found = {}
+    cases = {}
     for group in catalogue.groups():
         programs = Programs(group.env)
-        found |= {name: (programs, params) for name, params in group.params.items()}
-    return found
+        cases |= {name: (programs, params) for name, params in group.params.items()}
+    return cases
 
 
 def one_difficulty_each():

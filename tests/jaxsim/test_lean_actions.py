@@ -62,8 +62,8 @@ def first_look(world, first_tick):
     env, params, _, keys = world
 
     def reset(observation, inner):
-        played = SimpleNamespace(reset=lambda key, params: (observation, inner))
-        return type(env).reset(SimpleNamespace(env=played), keys, params)
+        inner_env = SimpleNamespace(reset=lambda key, params: (observation, inner))
+        return type(env).reset(SimpleNamespace(env=inner_env), keys, params)
 
     return jax.jit(reset).lower(*first_tick).compile()
 
@@ -117,9 +117,9 @@ def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, lanes32, first_dec
         total = total + reward
     outcome = step(keys, first_decision[1], action, params)
     expected = (observation, state, total, terminated, truncated, info)
-    found = (outcome[0].observation, outcome[1].inner, *outcome[2:])
+    actual = (outcome[0].observation, outcome[1].inner, *outcome[2:])
     # Another program rounds otherwise.
-    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), found, expected)
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), actual, expected)
 
 
 class Drawing:

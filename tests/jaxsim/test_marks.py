@@ -13,10 +13,10 @@ def test_marks_are_found_in_order(lanes: int, share: float) -> None:
     flags = np.random.default_rng(lanes).random(lanes) < share
     expected = np.flatnonzero(flags)
     marks = marked(jnp.asarray(flags))
-    found = np.asarray(marks.places(jnp.arange(lanes + 3, dtype=jnp.int32)))
+    places = np.asarray(marks.places(jnp.arange(lanes + 3, dtype=jnp.int32)))
     assert int(marks.number) == expected.size
-    np.testing.assert_array_equal(found[: expected.size], expected)
-    assert (found[expected.size :] >= lanes).all()
+    np.testing.assert_array_equal(places[: expected.size], expected)
+    assert (places[expected.size :] >= lanes).all()
 
 
 def test_a_rank_finds_its_mark_alone() -> None:

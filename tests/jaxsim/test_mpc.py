@@ -51,8 +51,8 @@ def homeward():
             now = lookahead._tick(model, body, plan, jnp.int32(200), now, True)[0]
             return now, (now.pose.x[0], now.pose.qy[0], now.fell[0])
 
-        begun = lookahead._start(model, world, plan)
-        return jax.lax.scan(tick, begun, length=lookahead.HORIZON)[1]
+        initial = lookahead._start(model, world, plan)
+        return jax.lax.scan(tick, initial, length=lookahead.HORIZON)[1]
 
     def action(observation):
         report = see(observation)
@@ -272,9 +272,9 @@ def test_collisions_follow_the_restitution_of_blocks():
 
 def test_an_episode_begins_without_plans_and_repairs_of_the_last():
     born = mpc.mpc.init(KEY)
-    played = jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf), born)
-    begun = mpc.mpc.begin(played, KEY)
-    jax.tree.map(np.testing.assert_array_equal, begun, born)
+    last = jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf), born)
+    initial = mpc.mpc.begin(last, KEY)
+    jax.tree.map(np.testing.assert_array_equal, initial, born)
 
 
 def test_plans_shift_by_a_tick():
@@ -340,14 +340,14 @@ def test_a_batch_decides_as_each_lane_by_itself(lanes32):
     keys = jax.random.split(KEY, 3)
     agent = agents.get("mpc")
     memory = jax.vmap(agent.init)(keys)
-    action, said, after = jax.jit(jax.vmap(agent.act))(memory, observation, keys)
+    action, prediction, after = jax.jit(jax.vmap(agent.act))(memory, observation, keys)
     alone = jax.jit(agent.act)
     for i in range(3):
         expected, _, kept = alone(lane(memory, i), lane(observation, i), keys[i])
         assert int(expected) == int(action[i])
         # Another program rounds otherwise; 60 ticks carry 6e-8 to about 1e-6 of a lean of 0.1.
         np.testing.assert_allclose(kept.plans.lean_x, after.plans.lean_x[i], atol=1e-5)
-    assert float(said.probability.max()) == 0
+    assert float(prediction.probability.max()) == 0
 
 
 @pytest.mark.slow
@@ -426,13 +426,13 @@ def fast():
 def plainly(model, world, plan, left):
     """Costs of futures that all have their own blocks and look for contacts in every tick."""
     now = lookahead._start(model, world, plan)
-    own = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), now.block)
+    blocks = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), now.block)
     body = dynamics.bodies(model.params)
 
     def tick(now, _):
         return lookahead._tick(model, body, plan, left, now, True)[0], None
 
-    now, _ = jax.lax.scan(tick, now._replace(block=own), length=lookahead.HORIZON)
+    now, _ = jax.lax.scan(tick, now._replace(block=blocks), length=lookahead.HORIZON)
     return lookahead._total(now, left)
 
 

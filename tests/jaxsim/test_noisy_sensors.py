@@ -71,8 +71,8 @@ def reports():
         def tick(carry, _):
             memory, observation, state, done, probability = carry
             action, prediction, after = agent.act(memory, observation, key)
-            seen, state_after, _, ended, cut, _ = env.step(key, state, action, params)
-            following = after, seen, state_after, ended | cut, prediction.probability
+            next_observation, state_after, _, ended, cut, _ = env.step(key, state, action, params)
+            following = after, next_observation, state_after, ended | cut, prediction.probability
             return jax.tree.map(partial(jnp.where, done), carry, following), None
 
         start = memory, observation, state, jnp.asarray(False), jnp.float32(0)

@@ -32,10 +32,12 @@ def watcher():
         def step(carry, row):
             memory, before = carry
             observation, action, k = row
-            seen = see(observation)
-            later, said = residual.residual.watch(memory, Transition(before, action, seen, k == 0))
+            after = see(observation)
+            later, prediction = residual.residual.watch(
+                memory, Transition(before, action, after, k == 0)
+            )
             memory = jax.tree.map(lambda new, old: jnp.where(k < length, new, old), later, memory)
-            return (memory, seen), said.probability
+            return (memory, after), prediction.probability
 
         memory = residual.residual.begin(memory)
         before = see(jax.tree.map(lambda leaf: leaf[0], observations))
@@ -65,10 +67,10 @@ def observation(reported, rows):
     )
 
 
-def through_json(seen, slots):
+def through_json(observations, slots):
     """Write observations as feature vectors, and read them back from the text."""
-    first = np.arange(len(seen.cart_position.x)) == 0
-    text = json.dumps(feature_vectors(seen, first=first, time_stamp=0.0))
+    first = np.arange(len(observations.cart_position.x)) == 0
+    text = json.dumps(feature_vectors(observations, first=first, time_stamp=0.0))
     return parse_feature_vectors(json.loads(text), Config(max_blocks=slots))[0]
 
 
@@ -83,10 +85,12 @@ def watch_episodes(recording, slots, longest=TICKS):
         if len(rows) < 2:
             continue
         alive = recording.reported["block_alive"][rows]
-        seen = jax.tree.map(padded, through_json(observation(recording.reported, rows), slots))
+        observations = jax.tree.map(
+            padded, through_json(observation(recording.reported, rows), slots)
+        )
         # The action of a row led to it.
         actions = padded(np.maximum(recording.action[rows], 0).astype(np.int32))
-        memory, probability = watcher()(residual.residual.init(), seen, actions, len(rows))
+        memory, probability = watcher()(residual.residual.init(), observations, actions, len(rows))
         yield int(residual.named(memory)), np.asarray(probability)[: len(rows)], alive
 
 
@@ -114,24 +118,24 @@ def test_recorded_novelties_are_found_and_named(level, recorded_data):
         slots = 32 if level == 108 else 4
         name = f"oracle/L{level}_{difficulty}_pd.npz"
         episodes = list(watch_episodes(read_recording(recorded_data(name), slots), slots))
-        found = [probability.max() >= residual.THRESHOLD for _, probability, _ in episodes]
+        detected = [probability.max() >= residual.THRESHOLD for _, probability, _ in episodes]
         missed, all_of = UNLIKE.get((level, difficulty), (0, 6))
-        assert (len(found), len(found) - sum(found)) == (all_of, missed)
+        assert (len(detected), len(detected) - sum(detected)) == (all_of, missed)
         assert {named for named, _, _ in episodes} <= {level, 0}
-        assert sum(named == level for named, _, _ in episodes) == sum(found)
+        assert sum(named == level for named, _, _ in episodes) == sum(detected)
 
 
 def play(lanes32, level, difficulty="easy", seed=7):
     """Reported arrays of 40 ticks of `pd` in 64 lanes, the actions, and which rows count."""
     params = params_of(level, difficulty, jnp.float32)
     start = lanes32.start(seed, params)
-    seen, state, *_ = lanes32.step(start, 0, params)
-    rows, actions, alive = [observation_arrays(seen)], [np.zeros(lanes32.width, int)], []
+    reading, state, *_ = lanes32.step(start, 0, params)
+    rows, actions, alive = [observation_arrays(reading)], [np.zeros(lanes32.width, int)], []
     for _ in range(40):
-        action = agents.get("pd").act((), seen, KEY)[0]
+        action = agents.get("pd").act((), reading, KEY)[0]
         alive.append(~np.asarray(state.done))
-        seen, state, *_ = lanes32.step(state, action, params)
-        rows.append(observation_arrays(seen))
+        reading, state, *_ = lanes32.step(state, action, params)
+        rows.append(observation_arrays(reading))
         actions.append(np.asarray(action))
     reported = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
     reported["block_alive"] = reported["block_alive"].astype(bool)
@@ -145,11 +149,11 @@ def test_simulated_novelties_are_found_and_named_from_json_only(level, lanes32):
     for lane in range(8):
         one = {name: values[lane] for name, values in reported.items()}
         rows = np.arange(lengths[lane])
-        seen = jax.tree.map(padded, through_json(observation(one, rows), 4))
+        observations = jax.tree.map(padded, through_json(observation(one, rows), 4))
         done = padded(actions[lane][rows].astype(np.int32))
-        memory, probability = watcher()(residual.residual.init(), seen, done, len(rows))
-        found = np.asarray(probability)[: len(rows)].max() >= residual.THRESHOLD
-        assert found or not residual.named(memory)
+        memory, probability = watcher()(residual.residual.init(), observations, done, len(rows))
+        detected = np.asarray(probability)[: len(rows)].max() >= residual.THRESHOLD
+        assert detected or not residual.named(memory)
         named.append(int(residual.named(memory)))
     # An episode may be over before a block meets a wall, or have no block that is aimed, or have
     # all its blocks overlap at the start, which hides how they were thrown.
@@ -170,9 +174,9 @@ def test_a_detector_changes_nothing_of_what_its_controller_does():
         still = Vector(zero, zero, zero)
         pole = tuple(np.float32(c) for c in one)
         rate = Vector(*(np.float32(c) for c in spin))
-        seen = Observation(still, still, pole, rate, (still,) * 4, (still,) * 4, (no,) * 4)
-        action, _, memory = act(memory, seen, KEY)
-        assert int(action) == int(alone.act((), seen, KEY)[0]) == int(memory.action)
+        reading = Observation(still, still, pole, rate, (still,) * 4, (still,) * 4, (no,) * 4)
+        action, _, memory = act(memory, reading, KEY)
+        assert int(action) == int(alone.act((), reading, KEY)[0]) == int(memory.action)
         assert not memory.first
     assert both.begin(memory, KEY).first
 
@@ -205,7 +209,7 @@ def test_a_lifetime_does_not_forget_what_it_found():
     memory = replace(memory, strength=jnp.float32(9.0), votes=memory.votes.at[10].set(1.0))
     memory = residual.residual.begin(memory)
     assert residual.LEVELS[10] == 203
-    seen = see(
+    report = see(
         Observation(
             Vector(0.0, 0.0, 0.0),
             Vector(0.0, 0.0, 0.0),
@@ -216,12 +220,12 @@ def test_a_lifetime_does_not_forget_what_it_found():
             (np.asarray(True),) * 3,
         )
     )
-    shown = Transition(seen, jnp.int32(0), seen, jnp.asarray(True))
-    memory, said = jax.jit(residual.residual.watch)(memory, shown)
+    shown = Transition(report, jnp.int32(0), report, jnp.asarray(True))
+    memory, prediction = jax.jit(residual.residual.watch)(memory, shown)
     assert float(memory.now.strength) == 0  # a start as the nominal world draws them
-    assert int(said.level) == 3
-    assert float(said.probability) == pytest.approx(0.9)
-    assert float(said.threshold) == residual.THRESHOLD
+    assert int(prediction.level) == 3
+    assert float(prediction.probability) == pytest.approx(0.9)
+    assert float(prediction.threshold) == residual.THRESHOLD
 
 
 def test_detectors_are_found_by_name():
@@ -262,7 +266,7 @@ def test_evidence_that_is_more_certain_names_the_level():
         ({"aimed": yes}, 203),
         ({"fast_walls": yes}, 204),
         (of_blocks(2, 0.4, 9.0), 107),
-        ({"structure_ticks": found_ticks(1)}, bank.STRUCTURE_LEVELS[1]),
+        ({"structure_ticks": ticks_of(1)}, bank.STRUCTURE_LEVELS[1]),
         ({"still": yes}, 102),
         ({"moved": yes}, 202),
         ({"resting": jnp.int32(1)}, 108),
@@ -273,7 +277,7 @@ def test_evidence_that_is_more_certain_names_the_level():
         assert int(residual.name(replace(evidence(**evident), strength=jnp.float32(0.9)))) == 0
 
 
-def found_ticks(model):
+def ticks_of(model):
     """Ticks in which one model explains cart and pole best."""
     return jnp.ones_like(residual._init().now.structure_ticks).at[model].set(2)
 
@@ -281,10 +285,10 @@ def found_ticks(model):
 def test_an_episode_begins_without_the_evidence_of_the_last():
     fresh = residual._init()
     ones = jax.tree.map(jnp.ones_like, fresh.now)
-    begun = residual._begin(replace(fresh, now=ones, strength=jnp.float32(2)))
-    for kept, none in zip(jax.tree.leaves(begun.now), jax.tree.leaves(fresh.now), strict=True):
+    initial = residual._begin(replace(fresh, now=ones, strength=jnp.float32(2)))
+    for kept, none in zip(jax.tree.leaves(initial.now), jax.tree.leaves(fresh.now), strict=True):
         np.testing.assert_array_equal(kept, none)
-    assert float(begun.strength) == 2
+    assert float(initial.strength) == 2
 
 
 def test_a_controller_behind_a_detector_hears_all_that_it_would_hear_alone():
@@ -296,10 +300,10 @@ def test_a_controller_behind_a_detector_hears_all_that_it_would_hear_alone():
     calls = ("begin", "learn", "tell", "enter", "assign")
     alone = agents.Agent(
         "noting",
-        lambda memory, seen, key: (2, agents.NoveltyPrediction.none(), memory),
+        lambda memory, reading, key: (2, agents.NoveltyPrediction.none(), memory),
         lambda key: {**dict.fromkeys(calls, 0), "fault": 3},
         **{name: noted(name) for name in calls},
-        trace=lambda memory, seen, action: (memory["learn"], seen, action),
+        trace=lambda memory, reading, action: (memory["learn"], reading, action),
         fault=lambda memory: memory["fault"],
         faults=("one", "two", "three"),
     )

@@ -168,9 +168,9 @@ def test_variants_play_their_rows(cartpole):
     variant = np.arange(EPISODES) % 2
     mixed = jaxsim.rollout(env, table, counting, EPISODES, variant=variant)
     for row, alone in enumerate((params, heavy)):
-        own = jaxsim.rollout(env, alone, counting, EPISODES)
+        expected = jaxsim.rollout(env, alone, counting, EPISODES)
         mine = variant == row
-        np.testing.assert_array_equal(mixed.length[mine], own.length[mine])
+        np.testing.assert_array_equal(mixed.length[mine], expected.length[mine])
 
 
 def test_an_episode_with_a_number_that_is_not_finite_is_not_complete(cartpole):

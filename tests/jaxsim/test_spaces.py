@@ -174,9 +174,9 @@ def test_unflatten_undoes_flatten(env_id, options, shape):
     lanes = jax.tree.map(lambda p: np.broadcast_to(p, shape), params)
     again = spaces.unflatten(env, lanes, vector)
     assert jax.tree.structure(again) == jax.tree.structure(observation)
-    for found, given in zip(jax.tree.leaves(again), jax.tree.leaves(observation), strict=True):
-        assert found.dtype == given.dtype
-        np.testing.assert_array_equal(found, given)
+    for actual, given in zip(jax.tree.leaves(again), jax.tree.leaves(observation), strict=True):
+        assert actual.dtype == given.dtype
+        np.testing.assert_array_equal(actual, given)
     assert spaces.unflatten(FlattenObservation(env), params, vector) is vector
     with pytest.raises(ValueError, match="its last axis must have"):
         spaces.unflatten(env, params, vector[..., 1:])

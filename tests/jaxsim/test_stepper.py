@@ -42,8 +42,8 @@ def batch(solid, params, actions, number=0):
     key = first
     for count, action in enumerate([0, *actions], 1):
         action = jnp.full(LANES, action, jnp.int32)
-        observation, state, *said, info = step(rng.to_key(key), state, action, params)
-        one = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (observation, state, said, info))
+        observation, state, *rest, info = step(rng.to_key(key), state, action, params)
+        one = jax.tree.map(lambda leaf: np.asarray(leaf[0]), (observation, state, rest, info))
         yield one
         key = rng.fold(steps, count)
 
@@ -101,7 +101,7 @@ def test_a_quick_step_is_wrong_only_where_it_says_so(solid):
 
 def test_worlds_without_a_quick_step_are_played_whole():
     env, params = jaxsim.make("CartPole-v1")
-    single = Stepper(env, params, lambda env, seen: spaces.flatten(env, seen))
+    single = Stepper(env, params, lambda env, observation: spaces.flatten(env, observation))
     first = single.begin(keys())
     assert first.observation.shape == (4,) and first.right
     np.testing.assert_array_equal(single.observe(), first.observation)

@@ -70,12 +70,12 @@ def watched(episode, first, later=None):
     """Evidence of an episode of two observations."""
     memory = replace(wow._init(), episode=jnp.int32(episode))
     watch = wow.detector().watch
-    seen = see(first)
-    memory, said = watch(memory, Transition(seen, jnp.int32(0), seen, jnp.asarray(True)))
+    report = see(first)
+    memory, prediction = watch(memory, Transition(report, jnp.int32(0), report, jnp.asarray(True)))
     if later is not None:
-        shown = Transition(seen, jnp.int32(0), see(later), jnp.asarray(False))
-        memory, said = watch(memory, shown)
-    return memory, said
+        shown = Transition(report, jnp.int32(0), see(later), jnp.asarray(False))
+        memory, prediction = watch(memory, shown)
+    return memory, prediction
 
 
 def test_nothing_is_declared_in_the_first_episodes():
@@ -84,9 +84,9 @@ def test_nothing_is_declared_in_the_first_episodes():
         [[7, -8, 9], [-7, 7, -6.5], [9, 6.2, -7], [4, 4, 4]],
     )
     for episode, probability in ((5, 0.0), (16, 0.0), (17, 1.0), (30, 1.0)):
-        memory, said = watched(episode, USUAL, more)
-        assert float(said.probability) == probability
-        assert int(said.level) == (8 if probability else 0)
+        memory, prediction = watched(episode, USUAL, more)
+        assert float(prediction.probability) == probability
+        assert int(prediction.level) == (8 if probability else 0)
         assert float(memory.appeared) == 1
 
 
@@ -141,9 +141,9 @@ def test_it_plays_greedily_until_two_episodes_after_a_detection():
     agent = agents.get("wow")
     memory = agent.begin(agent.init(KEY), KEY)
     leaning = replace(USUAL, pole_quaternion=(0.0, 0.02, 0.0, 0.9998))
-    action, said, after = agent.act(memory, leaning, KEY)
+    action, prediction, after = agent.act(memory, leaning, KEY)
     assert int(action) == int(agents.get("greedy").act((), leaning, KEY)[0]) == 1
-    assert float(said.probability) == 0
+    assert float(prediction.probability) == 0
     assert int(after.action) == 1
     heeding = replace(memory, detector=replace(memory.detector, since=jnp.int32(2)))
     assert int(agent.act(heeding, leaning, KEY)[0]) in range(5)
@@ -164,19 +164,19 @@ def test_the_published_form_joins_controllers_too():
     assert agents.get("pd+wow").name == "pd+wow"
     assert agents.get("wow-published").name == "wow-published"
     shown = Transition(see(USUAL), jnp.int32(0), see(USUAL), jnp.asarray(True))
-    _, said = wow.detector(published=True).watch(wow._init(), shown)
-    assert float(said.threshold) == wow.THRESHOLD
+    _, prediction = wow.detector(published=True).watch(wow._init(), shown)
+    assert float(prediction.threshold) == wow.THRESHOLD
 
 
 def test_it_needs_no_more_than_a_feature_vector():
     agent = agents.get("wow")
     memory = agent.begin(agent.init(KEY), KEY)
     vector = json.loads(json.dumps(feature_vector(USUAL, first=True, time_stamp=0.0)))
-    told, _ = parse_feature_vector(vector)
-    action, said, _ = agent.act(memory, told, KEY)
+    parsed, _ = parse_feature_vector(vector)
+    action, prediction, _ = agent.act(memory, parsed, KEY)
     expected, same, _ = agent.act(memory, USUAL, KEY)
     assert int(action) == int(expected)
-    assert float(said.probability) == float(same.probability)
+    assert float(prediction.probability) == float(same.probability)
 
 
 def test_an_episode_begins_without_what_the_last_one_has_shown():
@@ -192,12 +192,12 @@ def test_an_episode_begins_without_what_the_last_one_has_shown():
         appeared=jnp.float32(6),
         hits=jnp.int32(7),
     )
-    begun = wow._begin(shown, published=False)
+    initial = wow._begin(shown, published=False)
     for name in ("ticks", "listed", "entries", "opening", "errors", "run", "appeared", "hits"):
-        assert float(getattr(begun, name)) == 0, name
-    assert int(begun.episode) == 4
-    assert float(begun.recent[0]) == pytest.approx(121 / 200)
-    assert int(begun.failures) == 1
+        assert float(getattr(initial, name)) == 0, name
+    assert int(initial.episode) == 4
+    assert float(initial.recent[0]) == pytest.approx(121 / 200)
+    assert int(initial.failures) == 1
 
 
 @pytest.mark.parametrize(

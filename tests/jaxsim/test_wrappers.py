@@ -55,7 +55,7 @@ def by_hand(world, mode):
 
 
 @pytest.fixture(scope="module")
-def played(world):
+def rollouts(world):
     """Outcomes of each step by mode, of the wrapper."""
     env, params, reset, _ = world
     outcomes = {}
@@ -71,10 +71,10 @@ def played(world):
 
 
 @pytest.mark.parametrize("mode", ["same_step", "next_step"])
-def test_equals_the_loop_by_hand(world, played, mode):
+def test_equals_the_loop_by_hand(world, rollouts, mode):
     flat = partial(spaces.flatten, world[0])
     kinds = set()
-    for got, want in zip(played[mode], by_hand(world, mode), strict=True):
+    for got, want in zip(rollouts[mode], by_hand(world, mode), strict=True):
         obs, _, reward, terminated, truncated, info = got
         np.testing.assert_allclose(flat(obs), flat(want[0]), atol=1e-5)
         np.testing.assert_array_equal(reward, want[1])
@@ -86,18 +86,18 @@ def test_equals_the_loop_by_hand(world, played, mode):
     assert {(True, False), (False, True), (False, False)} <= kinds
 
 
-def test_final_obs_is_the_observation_where_nothing_ended(world, played):
+def test_final_obs_is_the_observation_where_nothing_ended(world, rollouts):
     flat = partial(spaces.flatten, world[0])
-    for obs, _, _, terminated, truncated, info in played["same_step"]:
+    for obs, _, _, terminated, truncated, info in rollouts["same_step"]:
         going_on = ~np.asarray(terminated | truncated)
         same = np.all(np.asarray(flat(obs) == flat(info["final_obs"])), axis=-1)
         np.testing.assert_array_equal(same, going_on)
 
 
 @pytest.mark.parametrize("mode", ["same_step", "next_step"])
-def test_every_reset_is_fresh(played, mode):
+def test_every_reset_is_fresh(rollouts, mode):
     starts = [
-        np.asarray(obs.x)[np.asarray(state.inner.step) == 0] for obs, state, *_ in played[mode]
+        np.asarray(obs.x)[np.asarray(state.inner.step) == 0] for obs, state, *_ in rollouts[mode]
     ]
     starts = np.concatenate(starts)
     assert starts.size > 2 * LANES
@@ -140,11 +140,11 @@ def count_down(mode, vmapped, lanes=70, steps=30):
     if vmapped:
         reset, step = jax.vmap(reset, (0, None)), jax.vmap(step, (0, 0, None, None))
     _, state = reset(keys_at(0, lanes), ())
-    seen = []
+    outcomes = []
     for t in range(1, steps):
         obs, state, reward, over, _, info = jax.jit(step)(keys_at(t, lanes), state, 0, ())
-        seen.append((obs, reward, over, info.get("final_obs", obs)))
-    return [np.stack(column) for column in zip(*seen, strict=True)]
+        outcomes.append((obs, reward, over, info.get("final_obs", obs)))
+    return [np.stack(column) for column in zip(*outcomes, strict=True)]
 
 
 @pytest.mark.parametrize("mode", ["same_step", "next_step", "freeze"])

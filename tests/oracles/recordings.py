@@ -110,14 +110,14 @@ def read_recording(path: Path, max_blocks: int = 4) -> Recording:
     covered = np.cumsum(data["n_blocks"]) <= len(data["blk"])
     slot = np.arange(max_blocks)
     alive = (slot < data["n_blocks"][:, None]) & covered[:, None]
-    seen = np.zeros((rows, max_blocks, 3))
-    seen[..., 2] = 5.0  # where an empty slot is kept is of no account
+    visible_position = np.zeros((rows, max_blocks, 3))
+    visible_position[..., 2] = 5.0  # where an empty slot is kept is of no account
     velocity = np.zeros((rows, max_blocks, 3))
-    seen[alive], velocity[alive] = data["blk"][:, :3], data["blk"][:, 3:6]
-    position, told = seen, velocity
+    visible_position[alive], velocity[alive] = data["blk"][:, :3], data["blk"][:, 3:6]
+    position, visible_speed = visible_position, velocity
     if data["blk"].shape[1] > BLOCK_COLUMNS:
         # Blocks on lines are seen where they were a tick ago, and as if they stood.
-        position, told = _a_tick_later(seen, velocity, episode), 0.0 * velocity
+        position, visible_speed = _a_tick_later(visible_position, velocity, episode), 0.0 * velocity
     state = {
         "cart_pos": data["cart_pos"][:, :2],
         "cart_yaw": 2 * np.arctan2(data["cart_quat"][:, 2], data["cart_quat"][:, 3], dtype=float),
@@ -134,8 +134,8 @@ def read_recording(path: Path, max_blocks: int = 4) -> Recording:
         "cart_velocity": data["obs_cart_vel"] * [1, 1, 0],
         "pole_quaternion": data["obs_pole_quat"],
         "pole_velocity": data["obs_pole_omega"],
-        "block_position": seen * alive[..., None],
-        "block_velocity": told * alive[..., None],
+        "block_position": visible_position * alive[..., None],
+        "block_velocity": visible_speed * alive[..., None],
         "block_alive": alive,
     }
     return Recording(
@@ -154,11 +154,11 @@ def read_recording(path: Path, max_blocks: int = 4) -> Recording:
     )
 
 
-def _a_tick_later(seen: np.ndarray, velocity: np.ndarray, episode: np.ndarray) -> np.ndarray:
+def _a_tick_later(position: np.ndarray, velocity: np.ndarray, episode: np.ndarray) -> np.ndarray:
     """Positions of which each row shows those of a tick before: the next row's, or moved on."""
-    later = seen + 0.02 * velocity
+    later = position + 0.02 * velocity
     follows = episode[1:] == episode[:-1]
-    later[:-1][follows] = seen[1:][follows]
+    later[:-1][follows] = position[1:][follows]
     return later
 
 

@@ -62,15 +62,15 @@ def supplied(state: State, supplies: Supplies, tick: Any, used: Any = 0) -> Any:
     due = (tick % supplies.period == 0) & ~state.done
     index = jnp.maximum(tick // jnp.asarray(supplies.period) - 1, 0)
 
-    def own(table: Any) -> Vector:
+    def of_lane(table: Any) -> Vector:
         return Vector(*jnp.asarray(table, dtype)[lanes, index].T)
 
     distances = jnp.asarray(supplies.distances, dtype)
-    p, found, count = place_ahead(state, lambda attempt: distances[lanes, used + attempt])
+    p, placed, count = place_ahead(state, lambda attempt: distances[lanes, used + attempt])
     ahead = jnp.asarray(supplies.ahead)
-    place, speed = own(supplies.positions), own(supplies.velocities)
+    place, speed = of_lane(supplies.positions), of_lane(supplies.velocities)
     p = Vector(*(jnp.where(ahead, a, b) for a, b in zip(p, place, strict=True)))
-    after = outward(add_block(state, p, speed, due, found | ~ahead))
+    after = outward(add_block(state, p, speed, due, placed | ~ahead))
     if isinstance(used, int):
         return after
     return after, used + jnp.where(due, count, 0)

@@ -46,21 +46,21 @@ def test_first_observations_equal_the_recordings(cases):
 
 @pytest.mark.parametrize("kind", ["free", "wall", "pair"])
 def test_ticks_that_touch_neither_cart_nor_pole_are_exact(errors, kind):
-    found = {case: e[kind] for case, e in errors.items() if kind in e}
-    assert len(found) >= 20
-    assert sum(e.ticks for e in found.values()) >= 100
-    for case, e in found.items():
+    by_case = {case: e[kind] for case, e in errors.items() if kind in e}
+    assert len(by_case) >= 20
+    assert sum(e.ticks for e in by_case.values()) >= 100
+    for case, e in by_case.items():
         assert max(e.cart_velocity, e.pole_rate) < 5e-6, case
         assert e.block_velocity < (PAIR if kind == "pair" else 3 * EXACT), case
 
 
 def test_hits_of_cart_and_pole_are_as_exact_as_the_original_repeats_itself(errors):
-    found = {case: e["structure"] for case, e in errors.items() if "structure" in e}
-    ticks = np.array([e.ticks for e in found.values()])
-    large = np.array([e.large for e in found.values()])
+    by_case = {case: e["structure"] for case, e in errors.items() if "structure" in e}
+    ticks = np.array([e.ticks for e in by_case.values()])
+    large = np.array([e.large for e in by_case.values()])
     assert ticks.sum() >= 400
     assert (ticks * large).sum() / ticks.sum() < 0.06
-    for case, e in found.items():
+    for case, e in by_case.items():
         bound = SLIDING_HIT if case[0] == 202 else HIT
         assert np.all(np.array([e.cart_velocity, e.pole_rate, e.block_velocity]) < bound), case
 

@@ -13,12 +13,12 @@ from jaxsim.wrappers import Wrapper
 
 
 @pytest.fixture(scope="module")
-def found():
+def case_groups():
     return groups()
 
 
-def test_groups_hold_every_case_once(found):
-    names = [name for group in found for name in group.params]
+def test_groups_hold_every_case_once(case_groups):
+    names = [name for group in case_groups for name in group.params]
     assert sorted(names) == sorted(name for name, *_ in cases())
     assert len(names) == len(set(names))
     assert {"CartPole", "CartPole2D 53 hard", "CartPole3D 203 medium"} <= set(names)
@@ -27,9 +27,9 @@ def test_groups_hold_every_case_once(found):
 
 
 @pytest.mark.long
-def test_two_thousand_random_episodes_and_made_up_states(found):
+def test_two_thousand_random_episodes_and_made_up_states(case_groups):
     """The programs that play most levels; the others take longer to compile than to play."""
-    by_name = {g.env.name: g for g in sorted(found, key=lambda g: len(g.params))}
+    by_name = {g.env.name: g for g in sorted(case_groups, key=lambda g: len(g.params))}
     hunts = list(fuzz.hunts(list(by_name.values()), 2000, seed=1))
     assert {leak for *_, hunt in hunts for leak in hunt.leaks} == set()
     random = [hunt for _, kind, hunt in hunts if kind == "random episodes"]
@@ -102,9 +102,9 @@ def test_every_parameter_is_played_at_both_bounds():
     (spec,) = (jaxsim.spec(i) for i in jaxsim.registered_envs() if i.startswith("CartPole3D-"))
     settings = list(bounds.at_bounds(spec.parameters))
     for path, parameter in spec.parameters.items():
-        played = {values[path] for values in settings if path in values}
+        parameter_values = {values[path] for values in settings if path in values}
         ends = set(parameter.choices) or {parameter.low, parameter.high}
-        assert ends <= played, path
+        assert ends <= parameter_values, path
 
 
 def test_random_settings_follow_from_their_seed():

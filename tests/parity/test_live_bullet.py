@@ -91,26 +91,26 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, parity.Case]:
     """Live episodes of every level, of other physics and under random actions."""
     folder, play = tmp_path_factory.mktemp("bullet"), bullet_episodes.play
     with double_precision():
-        found = {f"{level} {d}": play(level, d, SEEDS, folder) for level, d in LEVELS}
+        episodes = {f"{level} {d}": play(level, d, SEEDS, folder) for level, d in LEVELS}
         for name, changes in OTHER_PHYSICS.items():
             level = 202 if name in ON_LINES else 203
-            found[name] = play(level, "hard", SEEDS, folder, changes=changes)
+            episodes[name] = play(level, "hard", SEEDS, folder, changes=changes)
         random = bullet_episodes.at_random
-        found["random actions"] = play(203, "hard", SEEDS, folder, policy=random)
-    return found
+        episodes["random actions"] = play(203, "hard", SEEDS, folder, policy=random)
+    return episodes
 
 
 @pytest.fixture(scope="module")
 def errors(cases: dict[str, parity.Case]) -> dict[str, dict[str, Errors]]:
     """Errors of the ticks of each class that occurs, by class and case."""
-    found: dict[str, dict[str, Errors]] = {kind: {} for kind in KINDS}
+    by_kind: dict[str, dict[str, Errors]] = {kind: {} for kind in KINDS}
     for name, case in cases.items():
         with double_precision():
             all_ticks = parity.field_errors(case)
         kinds = case.recording.kind[case.recording.steps]
         for kind in set(kinds):
-            found[kind][name] = {f: error[kinds == kind] for f, error in all_ticks.items()}
-    return found
+            by_kind[kind][name] = {f: error[kinds == kind] for f, error in all_ticks.items()}
+    return by_kind
 
 
 def ticks(errors: dict[str, Errors]) -> int:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks import parity
-from tests.conftest import OWN, double_precision
+from tests.conftest import TEST_DATA, double_precision
 
 RAIL = ("L50_easy_pd.npz", "L50_easy_random.npz", "L53_hard_random.npz")
-TRAJECTORIES = OWN / "protocols" / "cartpole_trajectories.json"
+TRAJECTORIES = TEST_DATA / "protocols" / "cartpole_trajectories.json"
 LEFT_OUT = "Left out: "
 
 
@@ -22,13 +22,13 @@ def page(folder: Path, trajectories: Path = TRAJECTORIES) -> dict[str, list[str]
 
 def row(lines: list[str], first: str) -> list[str]:
     """Cells of the one row that begins so."""
-    (found,) = (line for line in lines if line.startswith(f"| {first} |"))
-    return found.strip("| ").split(" | ")
+    (text,) = (line for line in lines if line.startswith(f"| {first} |"))
+    return text.strip("| ").split(" | ")
 
 
 def test_levels_on_the_rail_and_the_classic_task_have_sections(tmp_path):
     for name in RAIL:
-        (tmp_path / name).symlink_to(OWN / "oracle" / name)
+        (tmp_path / name).symlink_to(TEST_DATA / "oracle" / name)
     sections = page(tmp_path)
     assert list(sections) == ["CartPole3D", "CartPole2D", "CartPole"]
     assert sections["CartPole3D"][-1].startswith(LEFT_OUT)
@@ -45,7 +45,7 @@ def test_levels_on_the_rail_and_the_classic_task_have_sections(tmp_path):
 
 
 def test_a_recording_of_something_else_shows_in_its_row(tmp_path):
-    arrays = dict(np.load(OWN / "oracle" / "L50_easy_random.npz"))
+    arrays = dict(np.load(TEST_DATA / "oracle" / "L50_easy_random.npz"))
     arrays["p1"][20] += [0.0, 0.0, 0.3, 0.5]
     np.savez(tmp_path / "L50_easy_random.npz", **arrays)
     _, _, position, _, angle, rate = row(page(tmp_path)["CartPole2D"], "50 easy")

@@ -32,12 +32,12 @@ def test_gaps_are_those_of_neighbours_that_are_both_there():
 @pytest.mark.nightly
 def test_harder_levels_score_lower_as_in_the_original():
     cells = {cell for chain in scores.RISING for cell in chain}
-    played = {
+    performances = {
         cell: scores.performances(
             "pd", cell, STACKED_EPISODES if cell[0] == 208 else EPISODES, seed=2
         )
         for cell in cells
     }
-    found = scores.gaps(played)
-    assert len(found) == 9
-    assert {pair: str(gap) for pair, gap in found.items() if not gap.rises} == {}
+    gaps = scores.gaps(performances)
+    assert len(gaps) == 9
+    assert {pair: str(gap) for pair, gap in gaps.items() if not gap.rises} == {}

@@ -114,8 +114,8 @@ class Cluster:
 
     def states(self, job: str) -> dict[str, str]:
         """State of every task of an array, by its number."""
-        told = self._call("squeue", "-a", "-r", "-h", "-j", job, "-t", "all", "-o", "%K %T")
-        return dict(line.split() for line in told.splitlines())
+        output = self._call("squeue", "-a", "-r", "-h", "-j", job, "-t", "all", "-o", "%K %T")
+        return dict(line.split() for line in output.splitlines())
 
     def stop(self) -> None:
         with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):

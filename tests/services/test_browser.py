@@ -169,8 +169,8 @@ def report(records):  # noqa: F811
 
 
 def test_the_report_draws_its_charts_sorts_and_shows_the_numbers_of_the_json(opened, report):
-    values, played = report
-    page = opened(html.of_run(values, played, "jaxsim run x.json", "runs/x"))
+    values, run_records = report
+    page = opened(html.of_run(values, run_records, "jaxsim run x.json", "runs/x"))
     assert page.locator(".uplot canvas").count() == 2
     shown = page.locator('[data-path="/metrics/mean/mean"]').inner_text()
     assert shown == f"{values['metrics']['mean']['mean']:.4g}"
@@ -239,9 +239,9 @@ def test_nothing_bars_those_who_see_or_use_it_otherwise(
         "sweep": lambda: plan.folder / "merged" / "report.html",
     }
     page = opened(pages[what](), color_scheme=scheme, bypass_csp=True)
-    found = axe.Axe().run(page)
-    told = [
+    result = axe.Axe().run(page)
+    messages = [
         f"{one['id']}: {one['help']}: {[n['html'][:120] for n in one['nodes'][:3]]}"
-        for one in found.response["violations"]
+        for one in result.response["violations"]
     ]
-    assert told == []
+    assert messages == []

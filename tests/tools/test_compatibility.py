@@ -26,6 +26,6 @@ def test_every_row_is_on_the_page_and_has_passed():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.client)
 def test_the_tests_of_a_row_are_there(row):
     tree = ast.parse((ROOT / "tests" / row.file).read_text(encoding="utf-8"))
-    there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    assert set(row.tests) <= there
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert set(row.tests) <= functions
     assert row.run in page.MAKE

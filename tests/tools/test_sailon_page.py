@@ -73,9 +73,9 @@ def test_a_target_is_reached_or_not(measurement):
 
 
 def test_single_episodes_are_counted():
-    found = np.array([True, True, True, False])
+    detected = np.array([True, True, True, False])
     named = np.array([203, 202, 101, 0])
-    row = detection.Row.of((203, "hard"), found, named)
+    row = detection.Row.of((203, "hard"), detected, named)
     # Levels 202 and 203 have the same hint.
     assert (row.episodes, row.found, row.level_right, row.hint_right) == (4, 3, 1, 2)
 

@@ -83,8 +83,8 @@ def test_a_second_run_finds_what_the_first_compiled_and_rubbish_is_no_error(tmp_
 
 
 def test_nothing_is_kept_where_nothing_shall_be(tmp_path):
-    played = command("--no-cache", *TASK, JAXSIM_CACHE=str(tmp_path / "compiled"))
-    assert played.returncode == 0, played.stderr
+    process = command("--no-cache", *TASK, JAXSIM_CACHE=str(tmp_path / "compiled"))
+    assert process.returncode == 0, process.stderr
     assert not (tmp_path / "compiled").exists()
     assert command("cache", JAXSIM_CACHE="off").stdout == "nothing is kept: $JAXSIM_CACHE is off\n"
 
@@ -92,10 +92,10 @@ def test_nothing_is_kept_where_nothing_shall_be(tmp_path):
 def test_a_folder_that_is_a_file_is_a_warning(tmp_path):
     file = tmp_path / "file"
     file.write_text("not a folder")
-    played = command(*TASK, JAXSIM_CACHE=str(file / "compiled"))
-    assert played.returncode == 0, played.stderr
-    assert "warning: compiled programs are not kept: " in played.stderr
-    assert str(file) in played.stderr
+    process = command(*TASK, JAXSIM_CACHE=str(file / "compiled"))
+    assert process.returncode == 0, process.stderr
+    assert "warning: compiled programs are not kept: " in process.stderr
+    assert str(file) in process.stderr
 
 
 def test_halves_of_entries_are_removed_once_they_are_old(tmp_path):

@@ -103,11 +103,11 @@ def test_saved_by_the_clock(make):
 def test_saved_by_blocks(make):
     kept = make(pace=Pace(seconds=None, blocks=2))
     kept.begin(snapshot)
-    found = []
+    history = []
     for episodes in (5, 10, 15, 22, 30, 41, 49):
         look(kept, episodes)
-        found.append(saved(kept))
-    assert found == [[], [], [], [22], [22], [22], [22]]
+        history.append(saved(kept))
+    assert history == [[], [], [], [22], [22], [22], [22]]
 
 
 def test_never(make):
@@ -226,10 +226,10 @@ def test_a_run_goes_on_from_its_newest_checkpoint(make):
     left(make)
     lines = []
     kept = make(resume=True, say=lines.append)
-    found = kept.begin(snapshot)
-    assert found.rounds == 16
-    np.testing.assert_array_equal(found.memory["known"], np.full((LIFETIMES, 3), 16))
-    assert found.outcome["reward"].shape == (LIFETIMES, 16)
+    checkpoint = kept.begin(snapshot)
+    assert checkpoint.rounds == 16
+    np.testing.assert_array_equal(checkpoint.memory["known"], np.full((LIFETIMES, 3), 16))
+    assert checkpoint.outcome["reward"].shape == (LIFETIMES, 16)
     assert lines == [f"resuming after episode 16 of 50, from {kept.folder / '0000000016'}"]
 
 
@@ -270,15 +270,15 @@ def test_a_folder_without_a_finished_checkpoint(make):
 
 
 @pytest.mark.parametrize(
-    ("there", "words"),
+    ("names", "words"),
     [
         (["records.parquet", "mine.txt"], "no checkpoints to resume from, but mine.txt"),
         (["records.parquet", "report.json"], "is over, as report.json says; there is nothing to"),
     ],
 )
-def test_files_that_no_unfinished_run_leaves(tmp_path, there, words):
+def test_files_that_no_unfinished_run_leaves(tmp_path, names, words):
     (tmp_path / "out").mkdir()
-    for name in there:
+    for name in names:
         (tmp_path / "out" / name).write_bytes(b"")
     with pytest.raises(CheckpointError, match=words):
         keeper.check_output(tmp_path / "out", overwrite=False, resume=True, files=FILES)
@@ -335,15 +335,15 @@ def test_everything_that_changes_a_result_is_in_the_configuration(schedule, x64)
     base = {"agent": "busy", "lifetimes": 2}
     first = configuration(schedule, **base)
     assert first["precision"] == "float64"
-    others = {"agent": "bandit", "lifetimes": 3, "first_lifetime": 1, "seed": 1, "width": 2, "x": 1}
-    for name, value in others.items():
-        (found,) = differences(first, configuration(schedule, **{**base, name: value}))
-        assert found.startswith(f"{name} is "), found
+    edits = {"agent": "bandit", "lifetimes": 3, "first_lifetime": 1, "seed": 1, "width": 2, "x": 1}
+    for name, value in edits.items():
+        (difference,) = differences(first, configuration(schedule, **{**base, name: value}))
+        assert difference.startswith(f"{name} is "), difference
     longer = toy.schedule(("1.train", [repeat(11)]), ("1.test", [repeat(10, target=2)]))
-    found = differences(first["schedule"], configuration(longer, **base)["schedule"])
-    assert "[0].count is 10 in it and 11 now" in found
-    assert "[1].parameters.target is 1 in it and 2 now" in found
-    assert " has 4 entries in it and 2 now" in found
+    texts = differences(first["schedule"], configuration(longer, **base)["schedule"])
+    assert "[0].count is 10 in it and 11 now" in texts
+    assert "[1].parameters.target is 1 in it and 2 now" in texts
+    assert " has 4 entries in it and 2 now" in texts
 
 
 def test_where_a_schedule_comes_from_does_not_matter(schedule):
@@ -357,8 +357,8 @@ def test_where_a_schedule_comes_from_does_not_matter(schedule):
 
 
 def test_differences_are_named_shortly():
-    (found,) = differences({"a": "x" * 500}, {"a": 1})
-    assert found == f"a is {'x' * MOST_CHARACTERS}... in it and 1 now"
+    (text,) = differences({"a": "x" * 500}, {"a": 1})
+    assert text == f"a is {'x' * MOST_CHARACTERS}... in it and 1 now"
     assert differences({"a": 1}, {"a": 1.0}) == ["a is 1 in it and 1.0 now"]
     assert named(["a", "b", "c", "d", "e"]) == "a; b; c; and 2 more"
 

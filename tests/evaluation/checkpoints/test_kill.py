@@ -108,16 +108,16 @@ def contents(out):
 @pytest.fixture(scope="module")
 def uninterrupted(plan, tmp_path_factory):
     """Files of runs that nothing has interrupted, by width."""
-    found = {}
+    files = {}
     for width in (1, 5):
         out = tmp_path_factory.mktemp("whole") / "out"
         code, errors = finish(start(plan, out, "--width", width, "--threads", 1))
         assert (code, errors) == (0, "")
-        found[width] = contents(out)
+        files[width] = contents(out)
         # An agent that learned nothing would go on from any memory.
         score = records.read(out / "records.parquet").columns["performance"]
         assert score[:, -80:].mean() > score[:, :80].mean() + 0.03
-    return found
+    return files
 
 
 # Other numbers of threads and lanes for the last start: results do not depend on them.

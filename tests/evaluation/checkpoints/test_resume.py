@@ -47,8 +47,8 @@ def hoarding(agent):
         return agent.begin(inner, key), {**odd, "count": odd["count"] + 1}, rest
 
     def act(memory, observation, key):
-        action, said, inner = agent.act(memory[0], observation, key)
-        return (action + memory[1]["count"] // 3) % toy.RING, said, (inner, *memory[1:])
+        action, prediction, inner = agent.act(memory[0], observation, key)
+        return (action + memory[1]["count"] // 3) % toy.RING, prediction, (inner, *memory[1:])
 
     def learn(memory, episodes):
         inner, odd, rest = memory

@@ -49,13 +49,13 @@ def test_a_signal_that_is_ignored_stays_so():
 
 def test_other_threads_change_nothing():
     before = signal.getsignal(signal.SIGTERM)
-    seen = []
+    handlers = []
 
     def inside():
         with interruptible():
-            seen.append(signal.getsignal(signal.SIGTERM))
+            handlers.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=inside)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert handlers == [before]

@@ -102,8 +102,8 @@ def test_levels_and_difficulties_are_played_in_turn():
 )
 def test_wrong_input_is_one_line(arguments, words, capsys):
     assert cli.main(["evaluate", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said and said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
 
 
 def test_an_agent_that_cannot_play_the_task_is_one_line(capsys):

@@ -112,7 +112,7 @@ class Stubborn(Always):
                 continue
 
 
-class OwnError(Exception):
+class CustomError(Exception):
     """An exception that cannot be made from its message alone."""
 
     def __init__(self, what: str, why: str) -> None:
@@ -123,7 +123,7 @@ class Raising(Always):
     """Raises something."""
 
     errors: ClassVar[dict[str, Any]] = {
-        "own": lambda: OwnError("state", "too far"),
+        "own": lambda: CustomError("state", "too far"),
         "key": lambda: KeyError("angle"),
         "exit": lambda: SystemExit(3),
         "memory": MemoryError,

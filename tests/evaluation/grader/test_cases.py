@@ -467,7 +467,7 @@ def test_a_suite_of_something_else_is_refused():
         (lambda: None, "TypeError", "NoneType, which has no method step"),
         (lambda depth: players.Always(), "TypeError", "depth"),
         (None, "TypeError", "create_agent is a NoneType; it must be a function"),
-        (lambda: players.Raising("own"), "OwnError", "state: too far"),
+        (lambda: players.Raising("own"), "CustomError", "state: too far"),
         (lambda: players.Raising("key"), "KeyError", "'angle'"),
         (lambda: players.Raising("exit"), "SystemExit", "3"),
         (lambda: players.Raising("memory"), "MemoryError", ""),

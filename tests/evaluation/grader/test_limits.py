@@ -315,7 +315,7 @@ def test_a_process_that_hangs_is_ended(agent, monkeypatch):
 @pytest.mark.parametrize(
     ("create", "agent_init", "kind", "words"),
     [
-        (players.Raising, {"what": "own"}, "OwnError", "state: too far"),
+        (players.Raising, {"what": "own"}, "CustomError", "state: too far"),
         (players.Raising, {"what": "key"}, "KeyError", "'angle'"),
         (players.Raising, {"what": "exit"}, "SystemExit", "3"),
         (players.Dying, {"how": "exit"}, "AgentError", "ended with exit code 5"),
@@ -332,7 +332,7 @@ def test_errors_in_a_process_are_those_beside_it(create, agent_init, kind, words
     error = result.get_json()["error"]
     assert error["type"] == kind and words in error["message"]
     # The class of a submission is never loaded here: one of the same name stands for it.
-    assert not isinstance(result.error, players.OwnError)
+    assert not isinstance(result.error, players.CustomError)
     if kind not in ("AgentError",):
         beside = case_of(agent_init=agent_init).evaluate(create)
         assert beside.get_json() == result.get_json()

@@ -77,7 +77,7 @@ class Script:
 
         return Agent
 
-    def seen(self, method: str) -> list[Any]:
+    def states(self, method: str) -> list[Any]:
         """Observations that a method was given."""
         return [sso for name, sso in self.calls if name == method]
 

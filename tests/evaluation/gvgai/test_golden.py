@@ -194,7 +194,7 @@ def test_a_recorded_observation_reads_as_ours_does(recorded_data):
     player = TimedAgent(script.agent(), script.clock, preset("gvgai2017"))
     player.answer("START")
     player.answer(json.dumps(first))
-    (sso,) = script.seen("init")
+    (sso,) = script.states("init")
     assert sso.availableActions == ["ACTION_USE", "ACTION_LEFT", "ACTION_RIGHT"]
     assert sso.cartpole is None
     assert len(sso.observationGrid) == sso.observationGridNum == 30

@@ -101,7 +101,7 @@ def test_training_takes_ten_minutes_or_five():
 def test_a_result_after_the_deadline_has_one_second(seconds, validated):
     script = Script(times={"init": in_turn(0.0, 0.9), "result": in_turn(0.0, seconds, 0.0)})
     done = run(script, learning_seconds=0.8)
-    assert len(script.seen("result")) == (4 if validated else 2)
+    assert len(script.states("result")) == (4 if validated else 2)
     assert done.levels == [0, 1, 3, 4] if validated else [0, 1]
     assert done.trial.call == (Call.FINISH if validated else Call.CLOSED)
     assert ("result" in done.trial.reason) != validated
@@ -272,14 +272,14 @@ def test_init_comes_before_every_level_and_has_one_second(seconds, plays):
     if plays:
         assert methods == ["constructor"] + ["init", "act", "result"] * len(done.results)
         # What init returns is an action that nobody plays.
-        assert {sso.avatarLastAction for sso in script.seen("act")} == {NIL}
+        assert {sso.avatarLastAction for sso in script.states("act")} == {NIL}
         return
     # It costs its level, and `result` is asked as after any other.
     calls = ["constructor", "init", "act", "result", "init", "result", "init"]
     assert methods[: len(calls)] == calls
     lost = done.results[1]
     assert (lost.level, lost.winner, lost.score, lost.ticks) == (1, -100, -1000.0, 0)
-    observation = script.seen("result")[1]
+    observation = script.states("result")[1]
     assert (observation.gameWinner, observation.gameScore, observation.phase) == (
         "PLAYER_DISQ",
         -1000.0,
@@ -342,7 +342,7 @@ def test_an_action_has_forty_milliseconds(millis, action):
     level = done.results[0]
     assert level.act_max_ms == max(millis, 30)
     if action:
-        assert [sso.avatarLastAction for sso in script.seen("act")[:3]] == [NIL, RIGHT, action]
+        assert [sso.avatarLastAction for sso in script.states("act")[:3]] == [NIL, RIGHT, action]
         assert (level.ticks, level.overspent, level.aborted) == (2, False, True)
     else:
         assert (level.ticks, level.overspent, level.aborted) == (1, True, False)
@@ -364,7 +364,7 @@ def test_what_an_overspent_action_costs(policy, line, fields):
     results = [text for text in done.lines if "Result" in text]
     expected = f"[TRAINING] Result (1->win; 0->lose): level:0, {line}, timesteps:2"
     assert results[0] == expected
-    sso = script.seen("result")[0]
+    sso = script.states("result")[0]
     assert (sso.gameWinner, sso.gameScore) == fields
     assert (sso.phase, sso.avatarLastAction) == ("ABORT", ESCAPE)
     # The level is lost, not the track.
@@ -379,7 +379,7 @@ def test_what_an_overspent_action_costs(policy, line, fields):
 def test_results_come_once_at_the_end_of_each_level_normal_or_forced():
     falls = Script(actions=always(LEFT))
     done = run(falls, most_plays=2)
-    ends = falls.seen("result")
+    ends = falls.states("result")
     assert len(ends) == len(done.results) == 4
     for sso, result in zip(ends, done.results, strict=True):
         assert (sso.phase, sso.isGameOver, sso.gameWinner) == ("END", True, "PLAYER_LOSES")
@@ -388,7 +388,7 @@ def test_results_come_once_at_the_end_of_each_level_normal_or_forced():
         assert not sso.isAvatarAlive
     forced = Script()
     run(forced, most_plays=2)
-    for sso in forced.seen("result"):
+    for sso in forced.states("result"):
         assert (sso.phase, sso.isGameOver, sso.gameWinner) == ("ABORT", False, "NO_WINNER")
         assert sso.isAvatarAlive
 
@@ -398,7 +398,7 @@ def test_escape_breaks_a_level_off_and_the_next_level_is_honoured():
     script = trained_for(5, levels=in_turn(0, 0, 1, 2), actions=in_turn(LEFT, ESCAPE))
     done = run(script)
     assert done.levels[3:5] == [1, 2]
-    for sso in script.seen("result"):
+    for sso in script.states("result"):
         assert (sso.phase, sso.avatarLastAction) == ("ABORT", ESCAPE)
     first = done.results[0]
     assert (first.aborted, first.winner, first.ticks, first.score) == (True, -1, 1, 1.0)
@@ -428,7 +428,7 @@ def test_what_is_no_action_or_not_available_does_nothing():
     answers = (LEFT, "ACTION_UP", "gibberish", "", None, 4, "ACTION_USE", NIL, RIGHT, ESCAPE)
     script = Script(actions=in_turn(*answers))
     run(script, most_plays=1)
-    first = script.seen("act")[: len(answers)]
+    first = script.states("act")[: len(answers)]
     actions = [sso.avatarLastAction for sso in first[1:]]
     assert actions == [LEFT] + [NIL] * 7 + [RIGHT]
     assert first[0].availableActions == [LEFT, RIGHT]
@@ -507,7 +507,7 @@ def test_a_run_comes_back_by_its_seed_and_lifetime():
     for lifetime in (0, 1):
         script = trained_for(3, actions=always(ESCAPE))
         run(script, seed=4, lifetime=lifetime)
-        starts.append([sso.avatarPosition for sso in script.seen("init")])
+        starts.append([sso.avatarPosition for sso in script.states("init")])
     assert starts[0] != starts[1]
     # Every play starts elsewhere.
     assert len({tuple(place) for place in starts[0]}) == len(starts[0])

@@ -4,5 +4,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def own_l2data(tmp_path_factory, monkeypatch):
+def l2data_folder(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("L2DATA", str(tmp_path_factory.mktemp("l2data")))

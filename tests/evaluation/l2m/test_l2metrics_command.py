@@ -24,7 +24,7 @@ from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("L2DATA", str(tmp_path / "l2data"))
 

@@ -16,14 +16,14 @@ import pytest
 from evaluation import cli
 from evaluation.l2m.l2metrics.outputs import write_feather
 from evaluation.l2m.l2metrics.pipeline import store_experts
-from tests.conftest import OWN, SHARED
+from tests.conftest import SHARED, TEST_DATA
 from tests.evaluation.l2m.random_logs import write_case
 
 TOLERANCE = 1e-8
 COMPAT = ["--compat", "l2metrics-3.1", "--no-plot"]
 TEXT = ("block_type", "block_subtype", "task_name", "task_params", "run_id")
 OURS = ("why", "warnings")  # keys that the peer has not
-RECORDED = json.loads(gzip.decompress((OWN / "l2m" / "l2metrics_3_1.json.gz").read_bytes()))
+RECORDED = json.loads(gzip.decompress((TEST_DATA / "l2m" / "l2metrics_3_1.json.gz").read_bytes()))
 COMMANDS = SHARED / "l2m" / "commands.tsv"
 
 

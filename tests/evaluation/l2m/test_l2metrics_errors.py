@@ -127,7 +127,7 @@ WITH_LINE = {
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("L2DATA", str(tmp_path / "l2data"))
 

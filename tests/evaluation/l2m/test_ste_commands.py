@@ -12,11 +12,11 @@ from evaluation.l2m.l2metrics import Settings, run, run_json
 from evaluation.l2m.ste_sources import runs_of_records
 from evaluation.logs.export import write_lifetimes
 from tests.evaluation.l2m.log_files import good_rows, rows, write_log
-from tests.evaluation.l2m.test_ste_sources import LIFELONG, played
+from tests.evaluation.l2m.test_ste_sources import LIFELONG, records_of
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("L2DATA", str(tmp_path / "l2data"))
 
@@ -48,7 +48,7 @@ def test_logs_are_added_behind_or_in_place_of_what_is_there(capsys):
 
 
 def test_lifetimes_of_a_run_are_the_experts_that_their_logs_would_be(capsys):
-    records = played(first=4)
+    records = records_of(first=4)
     records.columns["complete"][1, 1] = False
     records.write(Path("runs/expert/records.parquet"))
     logs = write_lifetimes(records, Path("logs"), "l2logger", [5])
@@ -65,7 +65,7 @@ def test_lifetimes_of_a_run_are_the_experts_that_their_logs_would_be(capsys):
 
 
 def test_the_lifelong_syllabus_names_the_task():
-    assert runs_of_records(played(), syllabus=LIFELONG)[0] == "toy_v2"
+    assert runs_of_records(records_of(), syllabus=LIFELONG)[0] == "toy_v2"
 
 
 def test_saturation_values_are_kept_beside_the_runs(capsys):

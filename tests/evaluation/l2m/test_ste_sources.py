@@ -106,7 +106,7 @@ LIFELONG = Schedule(
 )
 
 
-def played(schedule=SINGLE, lifetimes=3, first=0):
+def records_of(schedule=SINGLE, lifetimes=3, first=0):
     shape = (lifetimes, schedule.num_episodes)
     columns = {name: np.zeros(shape, dtype) for name, dtype in COLUMNS.items()}
     columns["performance"][:] = np.arange(shape[0] * shape[1]).reshape(shape) / 8
@@ -120,23 +120,23 @@ def lists(runs):
 
 
 def test_training_blocks_make_one_curve_a_lifetime():
-    runs = from_records(played(), "reward")
+    runs = from_records(records_of(), "reward")
     assert lists(runs) == {"toy_v0": [[0, 1, 2, 5, 6], [7, 8, 9, 12, 13], [14, 15, 16, 19, 20]]}
     assert runs["toy_v0"][0].dtype == np.float64
-    assert lists(from_records(played(lifetimes=1)))["toy_v0"] == [[0, 0.125, 0.25, 0.625, 0.75]]
+    assert lists(from_records(records_of(lifetimes=1)))["toy_v0"] == [[0, 0.125, 0.25, 0.625, 0.75]]
 
 
 def test_lifetimes_are_chosen_by_number():
-    (curves,) = lists(from_records(played(first=40), "reward", [42, 40])).values()
+    (curves,) = lists(from_records(records_of(first=40), "reward", [42, 40])).values()
     assert [curve[0] for curve in curves] == [14, 0]
 
 
 def test_the_lifelong_syllabus_names_the_task():
-    assert list(from_records(played(), syllabus=LIFELONG)) == ["toy_v2"]
+    assert list(from_records(records_of(), syllabus=LIFELONG)) == ["toy_v2"]
 
 
 def test_episodes_without_a_value_are_left_out():
-    records = played()
+    records = records_of()
     records.columns["complete"][0, 1] = False
     records.columns["reward"][0, 5] = np.nan
     assert lists(from_records(records, "reward", [0])) == {"toy_v0": [[0, 2, 6]]}
@@ -145,17 +145,17 @@ def test_episodes_without_a_value_are_left_out():
 @pytest.mark.parametrize(
     ("records", "arguments", "words"),
     [
-        (played(LIFELONG), {}, "lifelong trains 3: Toy, Toy target=1, Toy target=2"),
+        (records_of(LIFELONG), {}, "lifelong trains 3: Toy, Toy target=1, Toy target=2"),
         (
-            played(replace(SINGLE, blocks=SINGLE.blocks[1:2])),
+            records_of(replace(SINGLE, blocks=SINGLE.blocks[1:2])),
             {},
             "trains 0: none",
         ),
-        (played(), {"measure": "speed"}, "performance, reward, length"),
-        (played(), {"lifetimes": [3]}, "lifetime is 3; it must be from 0 to 2"),
-        (played(), {"lifetimes": [-1]}, "lifetime is -1; it must be from 0 to 2"),
+        (records_of(), {"measure": "speed"}, "performance, reward, length"),
+        (records_of(), {"lifetimes": [3]}, "lifetime is 3; it must be from 0 to 2"),
+        (records_of(), {"lifetimes": [-1]}, "lifetime is -1; it must be from 0 to 2"),
         (
-            played(),
+            records_of(),
             {"syllabus": replace(LIFELONG, blocks=LIFELONG.blocks[:2])},
             "lifelong does not have Toy target=2; it has Toy; Toy target=1",
         ),
@@ -168,7 +168,7 @@ def test_bad_records_say_what_to_change(records, arguments, words):
 
 
 def test_a_lifetime_without_any_value_is_refused():
-    records = played(first=5)
+    records = records_of(first=5)
     records.columns["complete"][1] = False
     with pytest.raises(ValueError, match="lifetime 6 has no complete training episode"):
         from_records(records)

@@ -560,7 +560,7 @@ EPISODES = st.builds(
     st.fixed_dictionaries({}, optional=VALUES),
     st.integers(1, 50),
 )
-PLAYED = st.lists(EPISODES | st.just(ON), max_size=4)
+LISTS = st.lists(EPISODES | st.just(ON), max_size=4)
 
 
 @st.composite
@@ -569,10 +569,10 @@ def syllabi(draw):
     for phase in range(1, draw(st.integers(1, 4)) + 1):
         name = {"$phase": f"{phase}.train"}
         updates = draw(st.sampled_from(({}, {"enable_updates": True}, {"enable_updates": False})))
-        instructions += [name | updates, *draw(PLAYED), draw(st.sampled_from((ON, OFF)))]
+        instructions += [name | updates, *draw(LISTS), draw(st.sampled_from((ON, OFF)))]
         instructions += [draw(EPISODES), ON]
         if draw(st.booleans()):
-            instructions += [{"$phase": f"{phase}.test"}, OFF, draw(EPISODES), *draw(PLAYED), ON]
+            instructions += [{"$phase": f"{phase}.test"}, OFF, draw(EPISODES), *draw(LISTS), ON]
     defaults = draw(st.fixed_dictionaries({}, optional=VALUES))
     return {"default_params": defaults, "instructions": instructions}
 

@@ -19,11 +19,11 @@ import pytest
 
 from evaluation import cli
 from evaluation.logs import DataLogger, read_columns, read_log, validate_log, write_log
-from tests.conftest import OWN
+from tests.conftest import TEST_DATA
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
-GOLDEN = OWN / "l2logger" / "golden"
+GOLDEN = TEST_DATA / "l2logger" / "golden"
 PEER = os.environ.get("JAXSIM_L2LOGGER_PYTHON", "")
 LOGGER_INFO = {"metrics_columns": ["zeta", "Alpha"], "note": "é"}
 SCENARIO = {"complexity": "1-low", "difficulty": "2-medium", "scenario_type": "custom"}
@@ -228,7 +228,7 @@ class TestPeer:
         assert cli.main(["l2metrics", *words, *ours]) == 0
         text = capsys.readouterr().err
         why = json.loads((tmp_path / "ours" / "ours_metrics.json").read_text())["why"]
-        assert [line for line in theirs if not is_said(line, text, why)] == []
+        assert [line for line in theirs if not is_reported(line, text, why)] == []
 
 
 REASONED = {
@@ -241,7 +241,7 @@ REASONED = {
 }
 """Key of the metric that l2metrics calls by another name."""
 
-SAID = {
+OUR_WORDING = {
     "Block types are not alternating": "block types do not alternate",
     "Task names do not follow expected format": "is not of the form <task>_<variant>",
     "Complexity not defined": "'complexity' is missing",
@@ -251,11 +251,11 @@ SAID = {
 """Beginning of a warning of l2metrics, and what ours says."""
 
 
-def is_said(line, text, why):
+def is_reported(line, text, why):
     """Whether a warning of the real l2metrics stands in our standard error or in our JSON."""
     missing = re.match(r"Cannot compute (.+?)(?: for task (\S+))? - ", line)
     if missing is None:
-        return any(line.startswith(begin) and words in text for begin, words in SAID.items())
+        return any(line.startswith(begin) and words in text for begin, words in OUR_WORDING.items())
     metric, task = missing.groups()
     reasons = why["task_metrics"][task] if task else why
     return bool(reasons.get(REASONED[metric]))

@@ -110,7 +110,7 @@ def labels(number, level=201, visibility=0):
     )
 
 
-def nothing_said(number, digit=1):
+def no_answers(number, digit=1):
     return Answers(
         np.full((number, 9), np.nan), np.full(number, digit), no_words(number), no_words(number)
     )
@@ -154,7 +154,7 @@ def test_reaction_of_the_first_example():
 def test_the_cell_of_the_first_example():
     (cell,) = (
         row
-        for row in rows(four_trials(), labels(4), nothing_said(4), 2, resamples=200)
+        for row in rows(four_trials(), labels(4), no_answers(4), 2, resamples=200)
         if row.kind == "cell"
     )
     assert (cell.level, cell.difficulty, cell.visibility, cell.trials) == (201, "easy", 0, 4)
@@ -202,7 +202,7 @@ def test_the_example_on_file(recorded_data):
         for name, field in PER_TRIAL.items():
             value = getattr(reacted, field).values[place]
             assert value == pytest.approx(one[name], abs=1e-12), name
-    cell = rows(trials, labels(4), nothing_said(4), expected["m"], resamples=10)[0]
+    cell = rows(trials, labels(4), no_answers(4), expected["m"], resamples=10)[0]
     assert set(SUMMARY) == set(expected["summary"])
     for name, field in SUMMARY.items():
         assert cell.values[field].values == pytest.approx(expected["summary"][name], abs=1e-12), (
@@ -226,7 +226,7 @@ def test_level_zero_of_the_third_example():
     assert (counts.false_positives[0], bool(counts.correct[0])) == (1, False)
     assert correct_rejections(counts, one).values[0] == pytest.approx(0.9)
     assert amoc_wsu(one)[0] == 0
-    numbers = measures(one, nothing_said(1, 0), [False], 1)
+    numbers = measures(one, no_answers(1, 0), [False], 1)
     assert numbers["false_alarms"].values[0] == 1
     for name in ("cdt", "found", "mean_delay", "amoc_wsu", "asymptotic_nrp", "opti"):
         assert numbers[name].reasons[0] == Reason.NO_NOVELTY, name
@@ -376,20 +376,20 @@ def test_padding_and_company_change_nothing():
     wide = Trials(
         *(np.pad(leaf, ((0, 0), (0, 3)), constant_values=0.99) for leaf in whole[:4]), *whole[4:]
     )
-    answers, visible = nothing_said(4), [False] * 4
+    answers, visible = no_answers(4), [False] * 4
     batch = measures(whole, answers, visible, 2)
     padded = measures(wide, answers, visible, 2)
     for name, both in batch.items():
         np.testing.assert_array_equal(padded[name].values, both.values, err_msg=name)
         for k, one in enumerate(alone):
-            got = measures(one, nothing_said(1), [False], 2)[name]
+            got = measures(one, no_answers(1), [False], 2)[name]
             np.testing.assert_array_equal(got.values[0], both.values[k], err_msg=name)
             assert got.reasons[0] == both.reasons[k]
 
 
 def test_reactions_are_measures_under_their_own_names():
     whole = four_trials()
-    measured, reacted = measures(whole, nothing_said(4), [False] * 4, 2), reaction(whole, 2, False)
+    measured, reacted = measures(whole, no_answers(4), [False] * 4, 2), reaction(whole, 2, False)
     for name, expected in reacted._asdict().items():
         np.testing.assert_array_equal(measured[name].values, expected.values, err_msg=name)
 
@@ -434,7 +434,7 @@ def mixed_rows():
     level = np.array([201, 203, 201, 201, 201, 203, 201, 203, 200])
     visibility = np.array([0] * 4 + [1] * 4 + [0])
     labels = Labels(level, np.array(["easy", "hard"] * 4 + ["easy"]), visibility, np.full(9, -1))
-    return rows(whole, labels, nothing_said(9), 2, resamples=100)
+    return rows(whole, labels, no_answers(9), 2, resamples=100)
 
 
 def test_rows_pool_trials_and_keep_level_200_apart():
@@ -457,11 +457,11 @@ def test_rows_pool_trials_and_keep_level_200_apart():
 
 def test_a_cell_without_a_detected_trial_has_no_delay():
     silent = Trials(*(leaf[2:3] for leaf in four_trials()))
-    cell = rows(silent, labels(1), nothing_said(1), 2, resamples=10)[0]
+    cell = rows(silent, labels(1), no_answers(1), 2, resamples=10)[0]
     assert np.isnan(cell.values["mean_delay"].values)
     assert cell.values["mean_delay"].reasons == Reason.NOT_DETECTED
     assert cell.values["censored_median_delay"].reasons == Reason.NOT_DETECTED
-    theirs = rows(silent, labels(1), nothing_said(1), 2, resamples=10, wsu=True)[0]
+    theirs = rows(silent, labels(1), no_answers(1), 2, resamples=10, wsu=True)[0]
     assert theirs.values["mean_delay"].values == 0
 
 

@@ -85,7 +85,7 @@ def test_agent_and_baseline_play_and_everything_is_written(calls, tmp_path):
     )
     assert set(timing["seconds"]) == set(timing["processor_seconds"]) == {"greedy", "pd"}
     check_page(asked.out / "report.html", asked.command)
-    pictures = {f"{name}_{told}.png" for name in plots.FIGURES for told in (0, 1)}
+    pictures = {f"{name}_{visibility}.png" for name in plots.FIGURES for visibility in (0, 1)}
     assert {path.name for path in asked.out.iterdir()} - pictures == {
         asked.out.joinpath(name).name
         for name in (evaluate.FILES.marker, *evaluate.FILES.names)

@@ -183,8 +183,8 @@ def test_the_generator_s_own_files(recorded_data):
 def test_an_agent_s_characterisations_in_a_csv_file(recorded_data):
     analysis = analyse(load_results(recorded_data("sailon/wow_agent_detection.csv")), None)
     cells = {row.level: row for row in analysis.rows if row.kind == "cell"}
-    found_in = [lv for lv in cells if lv != 200 and cells[lv].values["found"].values == 1]
-    assert found_in == [103, 202, 203, 204, 206, 207]
+    levels = [lv for lv in cells if lv != 200 and cells[lv].values["found"].values == 1]
+    assert levels == [103, 202, 203, 204, 206, 207]
     assert cells[202].values["level_accuracy"].values == 1
     assert cells[203].values["level_accuracy"].values == 0
     assert cells[207].values["censored_median_delay"].values == 5

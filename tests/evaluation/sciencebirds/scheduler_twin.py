@@ -81,7 +81,7 @@ class Twin:
         self.pending = 11
         self.testing = self.trial.training is None
         self.training_over = self.testing
-        self.tests_begun = 0
+        self.tests_started = 0
         first = self.trial.tests[0] if self.testing else self.trial.training
         self.run = SetRun(first)
         self.kept = None
@@ -102,7 +102,7 @@ class Twin:
         if self.testing:
             if not over:
                 return
-            if self.trial.training is None and self.tests_begun < len(self.trial.tests):
+            if self.trial.training is None and self.tests_started < len(self.trial.tests):
                 self.pending = 8
             elif self.training_over:
                 self._next_execution()
@@ -196,8 +196,8 @@ class Twin:
                 self.training_over = self.training_over or self.run.over(self.status)
                 self.kept = self.run
             last = len(self.trial.tests) - 1
-            self.run = SetRun(self.trial.tests[min(self.tests_begun, last)])
-            self.tests_begun += 1
+            self.run = SetRun(self.trial.tests[min(self.tests_started, last)])
+            self.tests_started += 1
             self.testing = True
         else:
             self.run, self.testing = self.kept, False

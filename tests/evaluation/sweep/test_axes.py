@@ -8,8 +8,8 @@ from evaluation.sweep.axes import axis
 
 
 def values(written, name="gravity"):
-    found = axis(name, written)
-    return [found.value(index) for index in range(found.size)]
+    parameter = axis(name, written)
+    return [parameter.value(index) for index in range(parameter.size)]
 
 
 @pytest.mark.parametrize(

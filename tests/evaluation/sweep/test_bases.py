@@ -23,7 +23,7 @@ def syllabus(tmp_path):
     return path
 
 
-def played(values, folder, near=None):
+def run_plan(values, folder, near=None):
     plan = sweep.plan(values, folder, minutes=small.A_PACK)
     out = sweep.run(plan)
     assert not out.failed, out.failed
@@ -36,10 +36,10 @@ def cell(results, number):
 
 
 def metric(results, number, name):
-    (found,) = (
+    (entry,) = (
         row for row in results.cells().to_pylist() if (row["cell"], row["metric"]) == (number, name)
     )
-    return found
+    return entry
 
 
 def test_a_cell_of_run_is_jaxsim_run(tmp_path, syllabus):
@@ -48,26 +48,26 @@ def test_a_cell_of_run_is_jaxsim_run(tmp_path, syllabus):
         "fixed": {"syllabus": str(syllabus), "agent": "random", "lifetimes": 8},
         "axes": {"seed": [4, 5], "gravity": [9.8, 5.0]},
     }
-    plan, found = played(values, tmp_path / "plan")
+    plan, results = run_plan(values, tmp_path / "plan")
     assert (plan.grid.cells, plan.grid.packs, plan.grid.programs) == (4, 4, 1)
     numbers = {(v["seed"], v["gravity"]): n for n in range(4) for v in [plan.grid.cell(n).values]}
     run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "8", "--seed", "5"]
     assert cli.main([*run, "--out", str(tmp_path / "run"), "--quiet"]) == 0
     expected = records.read_run(tmp_path / "run")
-    own = cell(found, numbers[5, 9.8])
+    rows = cell(results, numbers[5, 9.8])
     for name in ("length", "performance", "seconds"):
-        assert own[name].to_pylist() == expected.columns[name].ravel().tolist()
+        assert rows[name].to_pylist() == expected.columns[name].ravel().tolist()
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     wanted = report["blocks"][0]["metrics"]["mean"]
-    own = metric(found, numbers[5, 9.8], "block 0/mean")
-    assert (own["value"], own["low"], own["high"]) == (
+    entry = metric(results, numbers[5, 9.8], "block 0/mean")
+    assert (entry["value"], entry["low"], entry["high"]) == (
         wanted["mean"],
         wanted["low"],
         wanted["high"],
     )
     # The other gravity is set in both blocks.
-    low = cell(found, numbers[5, 5.0])
-    assert low["length"].to_pylist() != cell(found, numbers[5, 9.8])["length"].to_pylist()
+    low = cell(results, numbers[5, 5.0])
+    assert low["length"].to_pylist() != cell(results, numbers[5, 9.8])["length"].to_pylist()
     assert not list((plan.folder / "checkpoints").glob("*/*"))
 
 
@@ -86,21 +86,21 @@ def test_hyper_parameters_are_lanes_of_one_call(tmp_path):
         },
         "axes": {"settings/learning_rate": [0.0, 0.05], "settings/discount": [0.9, 0.99]},
     }
-    plan, found = played(values, tmp_path / "plan")
+    plan, results = run_plan(values, tmp_path / "plan")
     assert (plan.grid.cells, plan.grid.packs, plan.grid.programs) == (4, 1, 1)
-    cells = found.cells().to_pylist()
+    cells = results.cells().to_pylist()
     assert {row["metric"] for row in cells} == {
         "performance",
         "performance after 0",
         "performance after 8",
     }
-    lengths = [cell(found, n)["length"].to_numpy().reshape(8, 12) for n in range(4)]
+    lengths = [cell(results, n)["length"].to_numpy().reshape(8, 12) for n in range(4)]
     train = ["train", "CartPole", "--agent", "a2c", "--episodes", "8", "--eval-every", "8"]
     train += ["--eval-episodes", "2", "--lifetimes", "8", "--width", "4"]
     assert lengths[0].shape == (8, 12)
     assert (lengths[2] != lengths[0]).any()
     single = {**values, "axes": {"settings/learning_rate": [0.005]}}
-    _, alone = played(single, tmp_path / "alone")
+    _, alone = run_plan(single, tmp_path / "alone")
     assert cli.main([*train, "--out", str(tmp_path / "train"), "--quiet"]) == 0
     expected = records.read_run(tmp_path / "train")
     assert cell(alone, 0)["length"].to_pylist() == expected.columns["length"].ravel().tolist()
@@ -124,7 +124,7 @@ def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         },
         "axes": {"seed": [0]},
     }
-    _, whole = played(values, tmp_path / "whole")
+    _, whole = run_plan(values, tmp_path / "whole")
     plan = sweep.plan(values, tmp_path / "plan")
     stop = Stop()
     real = learning.Checkpoints.between
@@ -138,8 +138,8 @@ def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         out = playing.run(plan, stop=stop)
     assert (out.stopped, out.played, out.failed) == ("SIGTERM", 0, [])
     assert list((plan.folder / "checkpoints").glob("*/checkpoints/*"))
-    told = []
-    assert playing.run(plan, say=told.append).played == 1
+    messages = []
+    assert playing.run(plan, say=messages.append).played == 1
     sweep.merge(plan)
     assert small.merged(plan.folder) == small.merged(whole.folder.parent)
 
@@ -151,7 +151,7 @@ def test_levels_of_sailon_are_trials_of_one_experiment(tmp_path):
         "fixed": {"agent": "random", "baseline": "pd", "trials": 3, "episodes": 4},
         "axes": {"level": [200, 203], "difficulty": ["easy", "hard"]},
     }
-    plan, found = played(values, tmp_path / "plan")
+    plan, results = run_plan(values, tmp_path / "plan")
     assert (plan.grid.cells, plan.grid.packs, plan.grid.programs) == (4, 1, 1)
     out = tmp_path / "evaluation"
     words = ["sailon", "evaluate", "--agent", "random", "--levels", "200,203", "--trials", "3"]
@@ -163,10 +163,10 @@ def test_levels_of_sailon_are_trials_of_one_experiment(tmp_path):
         (row,) = (
             r for r in report["cells"] if (r["level"], r["difficulty"]) == (level, difficulty)
         )
-        own = metric(found, number, "performance_post")
-        assert own["value"] == row["performance_post"]
-        assert (own["value"] is None) == (level == 200)  # which has no novelty
-        assert cell(found, number).num_rows == 3 * 4
+        entry = metric(results, number, "performance_post")
+        assert entry["value"] == row["performance_post"]
+        assert (entry["value"] is None) == (level == 200)  # which has no novelty
+        assert cell(results, number).num_rows == 3 * 4
 
 
 @pytest.mark.parametrize(

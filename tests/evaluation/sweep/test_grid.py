@@ -18,8 +18,8 @@ def made(axes, *, zips=(), program=(), call=(), lanes=1, each=1, sizes=None):
     def keys(values):
         return Keys(tuple(values[n] for n in program), tuple(values[n] for n in call))
 
-    found = grid(sweep_from(written), keys, each)
-    return found, Units(found, tuple(sizes or [1] * len(found.groups)))
+    sweep_grid = grid(sweep_from(written), keys, each)
+    return sweep_grid, Units(sweep_grid, tuple(sizes or [1] * len(sweep_grid.groups)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -31,35 +31,35 @@ def made(axes, *, zips=(), program=(), call=(), lanes=1, each=1, sizes=None):
 def test_every_cell_is_played_once(sizes, lanes, unit):
     names = ("agent", "seed", "gravity", "length")
     axes = {n: [f"{n}{i}" for i in range(s)] for n, s in zip(names, sizes, strict=True)}
-    found, _ = made(axes, program=["agent"], call=["seed"], lanes=lanes)
-    units = Units(found, (unit,) * len(found.groups))
-    played = []
+    sweep_grid, _ = made(axes, program=["agent"], call=["seed"], lanes=lanes)
+    units = Units(sweep_grid, (unit,) * len(sweep_grid.groups))
+    all_cells = []
     for number in range(len(units)):
         one = units[number]
         assert one.number == number
         for first, end in zip(one.packs, one.packs[1:], strict=False):
-            cells = [found.cell(i) for i in range(first, end)]
+            cells = [sweep_grid.cell(i) for i in range(first, end)]
             assert 1 <= len(cells) <= lanes
             # One pack, one program and one call.
             assert len({(c.values["agent"], c.values["seed"]) for c in cells}) == 1
-            played += cells
-    assert [cell.number for cell in played] == list(range(found.cells))
-    points = {tuple(sorted(cell.values.items())) for cell in played}
-    assert len(points) == found.cells == sizes[0] * sizes[1] * sizes[2] * sizes[3]
+            all_cells += cells
+    assert [cell.number for cell in all_cells] == list(range(sweep_grid.cells))
+    points = {tuple(sorted(cell.values.items())) for cell in all_cells}
+    assert len(points) == sweep_grid.cells == sizes[0] * sizes[1] * sizes[2] * sizes[3]
 
 
 def test_values_of_one_program_are_one_group():
     axes = {"level": [200, 201, 203, 204], "gravity": [1.0, 2.0]}
     written = {"base": "evaluate", "axes": axes}
-    found = grid(sweep_from(written), lambda v: Keys(v["level"] in (201, 204), 0), 1)
-    assert (found.programs, len(found.groups)) == (2, 2)
-    levels = [found.cell(i).values["level"] for i in range(found.cells)]
+    sweep_grid = grid(sweep_from(written), lambda v: Keys(v["level"] in (201, 204), 0), 1)
+    assert (sweep_grid.programs, len(sweep_grid.groups)) == (2, 2)
+    levels = [sweep_grid.cell(i).values["level"] for i in range(sweep_grid.cells)]
     assert levels == [200, 200, 203, 203, 201, 201, 204, 204]
 
 
 def test_zipped_axes_go_together():
-    found, _ = made({"seed": [0, 1]}, zips=[{"a": [1, 2, 3], "b": [4, 5, 6]}])
-    cells = [found.cell(i).values for i in range(found.cells)]
+    sweep_grid, _ = made({"seed": [0, 1]}, zips=[{"a": [1, 2, 3], "b": [4, 5, 6]}])
+    cells = [sweep_grid.cell(i).values for i in range(sweep_grid.cells)]
     assert sorted((v["seed"], v["a"], v["b"]) for v in cells) == [
         (seed, a, a + 3) for seed in (0, 1) for a in (1, 2, 3)
     ]
@@ -69,10 +69,10 @@ def test_a_million_cells_take_no_memory():
     axes = {"gravity": {"linear": [1, 20], "count": 1000}, "seed": {"integers": [0, 999]}}
     tracemalloc.start()
     began = time.process_time()
-    found, _ = made(axes, call=["seed"], lanes=512)
-    units = Units(found, (7,))
+    sweep_grid, _ = made(axes, call=["seed"], lanes=512)
+    units = Units(sweep_grid, (7,))
     last = units[len(units) - 1]
-    values = found.cell(last.packs[-1] - 1).values
+    values = sweep_grid.cell(last.packs[-1] - 1).values
     assert time.process_time() - began < 5
     assert tracemalloc.get_traced_memory()[1] < 5_000_000
     tracemalloc.stop()

@@ -68,8 +68,8 @@ def test_a_cell_is_that_of_evaluate(packs, tmp_path):
     for cell, length in enumerate((0.5, 1.5)):
         env, params = jaxsim.make("CartPole", {"pole/length": length})
         expected = jaxsim.rollout(env, params, agents.get("random"), 16, seed=3)
-        found = rows.filter(np.asarray(rows["cell"]) == cell)
-        assert found["length"].to_pylist() == expected.length.tolist()
+        cell_rows = rows.filter(np.asarray(rows["cell"]) == cell)
+        assert cell_rows["length"].to_pylist() == expected.length.tolist()
     from evaluation.evaluate.job import Job, run
 
     job = Job(("random",), "CartPole", values={"pole/length": 0.5}, episodes=16, seed=3)
@@ -122,11 +122,11 @@ def test_units_of_other_sizes_in_another_order_are_the_same_bytes(whole, tmp_pat
 
 def test_an_executor_plays_the_same_bytes(whole, tmp_path):
     plan = units_of_a_pack(tmp_path / "plan")
-    seen = []
+    calls = []
     with ThreadPoolExecutor(2) as executor:
-        out = sweep.run(plan, executor=executor, progress=lambda *at: seen.append(at))
+        out = sweep.run(plan, executor=executor, progress=lambda *at: calls.append(at))
     assert out.played == 12
-    assert seen[-1] == (12, 12)
+    assert calls[-1] == (12, 12)
     assert sweep.results(plan).cells().num_rows == 36 * 5
     assert small.merged(plan.folder) == small.merged(whole)
     again = sweep.run(plan, executor=ThreadPoolExecutor(1))
@@ -184,14 +184,14 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
 def test_a_damaged_unit_is_played_again(whole, tmp_path, capsys):
     plan = units_of_a_pack(tmp_path / "plan")
     playing.run(plan)
-    found = store.finished_one(plan, 4)[0]
-    good = found.rows.read_bytes()
-    found.rows.write_bytes(good[:-9] + b"123456789")
+    files = store.finished_one(plan, 4)[0]
+    good = files.rows.read_bytes()
+    files.rows.write_bytes(good[:-9] + b"123456789")
     with pytest.raises(ValueError, match="unit 4 is damaged"):
         sweep.merge(plan)
     assert small.sweep("run", plan.folder, "--quiet", "--units", "4") == 0
     assert "is damaged; it is played again" in capsys.readouterr().err
-    assert found.rows.read_bytes() == good
+    assert files.rows.read_bytes() == good
     sweep.merge(plan)
     assert small.merged(plan.folder) == small.merged(whole)
 
@@ -199,10 +199,10 @@ def test_a_damaged_unit_is_played_again(whole, tmp_path, capsys):
 def test_halves_that_a_killed_process_left_are_nothing(tmp_path):
     plan = units_of_a_pack(tmp_path / "plan")
     playing.run(plan, [0])
-    found = store.finished_one(plan, 0)[0]
-    half = found.rows.with_name(f".{found.rows.name}.abc")
+    files = store.finished_one(plan, 0)[0]
+    half = files.rows.with_name(f".{files.rows.name}.abc")
     half.write_bytes(b"half")
-    found.rows.unlink()  # killed between the two files
+    files.rows.unlink()  # killed between the two files
     assert not small.finished(plan)
     assert playing.run(plan, [0]).played == 1
     assert list(small.finished(plan)) == [0]
@@ -233,12 +233,12 @@ def test_a_unit_that_fails_is_tried_again_and_stops_no_other(whole, tmp_path, mo
         count = failing(patch, first[:1], times=2) | failing(patch, first[1:])
         assert small.sweep("run", plan.folder, "--quiet", "--threads", 1) == 1
     assert count is not None
-    told = capsys.readouterr().err
-    assert "unit 2, attempt 2: ArithmeticError: no number; trying again" in told
-    assert "unit 5 failed 3 times: ArithmeticError: no number" in told
+    output = capsys.readouterr().err
+    assert "unit 2, attempt 2: ArithmeticError: no number; trying again" in output
+    assert "unit 5 failed 3 times: ArithmeticError: no number" in output
     assert [one.unit for one in notes.failed(plan)] == [5]
-    found = sweep.status(plan)
-    assert (found.done, len(found.failed)) == (11, 1)
+    status = sweep.status(plan)
+    assert (status.done, len(status.failed)) == (11, 1)
     with pytest.raises(ValueError, match=r"1 of 12 units are missing \(units 5\); play them with"):
         sweep.merge(plan)
     assert small.sweep("run", plan.folder, "--quiet") == 0
@@ -289,9 +289,9 @@ def test_signals_end_the_command_between_packs(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(base.BASE, "play", play)
     assert small.sweep("run", plan.folder, "--quiet", "--threads", 1) == STOPPED
-    told = capsys.readouterr().err
-    assert "SIGUSR2: ending when the packs at play are over" in told
-    assert "11 units are left; the same command plays them" in told
+    output = capsys.readouterr().err
+    assert "SIGUSR2: ending when the packs at play are over" in output
+    assert "11 units are left; the same command plays them" in output
     assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
     assert not list((plan.folder / notes.RUNNING).iterdir())
 
@@ -300,8 +300,8 @@ def test_status_counts_processes_that_are_alive(tmp_path):
     plan = units_of_a_pack(tmp_path / "plan")
     with notes.Sign(plan) as sign:
         sign.playing(3)
-        found = sweep.status(plan)
-        assert [(one.pid, one.units) for one in found.running] == [(os.getpid(), (3,))]
+        status = sweep.status(plan)
+        assert [(one.pid, one.units) for one in status.running] == [(os.getpid(), (3,))]
         (note,) = (plan.folder / notes.RUNNING).iterdir()
         os.utime(note, (0, 0))
         assert not sweep.status(plan).running
@@ -347,9 +347,9 @@ def test_bad_files_are_one_line_and_nothing_is_written(tmp_path, capsys, change,
     file = tmp_path / "bad.toml"
     file.write_text(small.TOML.replace(*change))
     assert small.sweep("plan", file, "--out", tmp_path / "plan") == 2
-    told = capsys.readouterr().err
-    assert words in told
-    assert len(told.splitlines()) == 1
+    error = capsys.readouterr().err
+    assert words in error
+    assert len(error.splitlines()) == 1
     assert not (tmp_path / "plan").exists()
 
 
@@ -375,9 +375,9 @@ def test_another_version_is_refused(tmp_path, capsys):
     manifest["versions"]["jax"] = "0.0.1"
     path.write_text(json.dumps(manifest))
     assert small.sweep("run", plan.folder, "--quiet", "--units", "0") == 2
-    told = capsys.readouterr().err
-    assert "jax 0.0.1 there and" in told
-    assert "--force" in told
+    error = capsys.readouterr().err
+    assert "jax 0.0.1 there and" in error
+    assert "--force" in error
     assert small.sweep("run", plan.folder, "--quiet", "--units", "0", "--force") == 0
 
 
@@ -386,9 +386,9 @@ def test_a_damaged_plan_is_one_line(tmp_path, capsys, damage):
     (tmp_path / plans.FILE).write_text(damage)
     for command in ("run", "status", "merge"):
         assert small.sweep(command, tmp_path) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 3
-    assert all("plan again elsewhere" in line for line in told)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert all("plan again elsewhere" in line for line in lines)
 
 
 def test_a_plan_that_was_changed_is_refused(tmp_path):

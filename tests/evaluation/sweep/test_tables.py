@@ -28,33 +28,35 @@ def plan(tmp_path_factory):
 
 
 def test_a_value_is_the_mean_over_the_cells_that_agree(plan):
-    found = sweep.results(plan).table("pole/length", "agent")
-    assert found.metric == "performance"
-    assert found.column_values == ("nothing", "random")
-    assert len(found.row_values) == 6
-    assert (found.cells == 3).all()
+    table = sweep.results(plan).table("pole/length", "agent")
+    assert table.metric == "performance"
+    assert table.column_values == ("nothing", "random")
+    assert len(table.row_values) == 6
+    assert (table.cells == 3).all()
     cells = [
-        row for row in sweep.results(plan).cells().to_pylist() if row["metric"] == found.metric
+        row for row in sweep.results(plan).cells().to_pylist() if row["metric"] == table.metric
     ]
-    for r, length in enumerate(found.row_values):
-        for c, agent in enumerate(found.column_values):
-            own = [x["value"] for x in cells if (x["pole/length"], x["agent"]) == (length, agent)]
-            assert found.value[r, c] == pytest.approx(np.mean(own))
-            assert found.low[r, c] <= found.value[r, c] <= found.high[r, c]
+    for r, length in enumerate(table.row_values):
+        for c, agent in enumerate(table.column_values):
+            values = [
+                x["value"] for x in cells if (x["pole/length"], x["agent"]) == (length, agent)
+            ]
+            assert table.value[r, c] == pytest.approx(np.mean(values))
+            assert table.low[r, c] <= table.value[r, c] <= table.high[r, c]
 
 
 def test_a_single_cell_has_its_own_interval(plan):
-    found = tables.table(plan.folder, "pole/length", "agent", "length", ["seed=1"])
-    assert (found.cells == 1).all()
-    (own,) = (
+    table = tables.table(plan.folder, "pole/length", "agent", "length", ["seed=1"])
+    assert (table.cells == 1).all()
+    (entry,) = (
         x
         for x in sweep.results(plan).cells().to_pylist()
         if (x["pole/length"], x["agent"], x["seed"], x["metric"]) == (0.3, "random", 1, "length")
     )
-    assert (found.value[0, 1], found.low[0, 1], found.high[0, 1]) == (
-        own["value"],
-        own["low"],
-        own["high"],
+    assert (table.value[0, 1], table.low[0, 1], table.high[0, 1]) == (
+        entry["value"],
+        entry["low"],
+        entry["high"],
     )
 
 
@@ -89,9 +91,9 @@ def test_the_command_prints_draws_and_writes(plan, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     words = ["table", plan.folder, "--rows", "pole/length", "--columns", "agent"]
     assert small.sweep(*words, "--plot", tmp_path / "p.png", "--csv", tmp_path / "t.csv") == 0
-    told = capsys.readouterr().out
-    assert "performance, mean over 3 cells each" in told
-    assert "nothing" in told
+    output = capsys.readouterr().out
+    assert "performance, mean over 3 cells each" in output
+    assert "nothing" in output
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
     assert len(rows) == 12
@@ -110,7 +112,7 @@ def test_what_is_drawn(columns, count, drawn):
     numbers = np.linspace(0, 1, 4 * count).reshape(4, count)
     ones = np.ones((4, count), int)
     heads = ("performance",) if columns is None else heads
-    found = tables.Table(
+    table = tables.Table(
         "performance",
         "gravity",
         columns,
@@ -121,7 +123,7 @@ def test_what_is_drawn(columns, count, drawn):
         numbers + 0.1,
         ones,
     )
-    axes = plots.draw(found).axes
+    axes = plots.draw(table).axes
     if drawn == "map":
         assert len(axes) == 2  # with the bar of colours
         assert axes[0].get_yscale() == "log"
@@ -131,7 +133,7 @@ def test_what_is_drawn(columns, count, drawn):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--rows", "pole/lenght"], "no axis 'pole/lenght'; there are pole/length, agent, seed"),
         (["--rows", "seed", "--columns", "seed"], "name two axes"),
@@ -141,9 +143,9 @@ def test_what_is_drawn(columns, count, drawn):
         (["--rows", "agent", "--where", "seed=x"], "values of 'seed' are of type int64"),
     ],
 )
-def test_bad_tables(plan, capsys, words, told):
+def test_bad_tables(plan, capsys, words, message):
     assert small.sweep("table", plan.folder, *words) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_results_that_are_not_merged_are_named(tmp_path, capsys):

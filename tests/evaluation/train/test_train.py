@@ -48,7 +48,7 @@ HARD = (("novelty/difficulty", "hard"), ("novelty/level", 203))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("arguments", "expected"),
     [
         (("203", "hard", []), ("CartPole3D", HARD)),
         (("203", None, []), ("CartPole3D", (("novelty/difficulty", "easy"), HARD[1]))),
@@ -64,9 +64,9 @@ HARD = (("novelty/difficulty", "hard"), ("novelty/level", 203))
         ),
     ],
 )
-def test_tasks_of_the_command_line(arguments, found):
-    assert task_of(*arguments) == found
-    Course(*found).check(200)
+def test_tasks_of_the_command_line(arguments, expected):
+    assert task_of(*arguments) == expected
+    Course(*expected).check(200)
 
 
 @pytest.mark.parametrize(
@@ -220,22 +220,22 @@ def test_what_is_written(trained):
         trained / "report.html",
         f"{command} --eval-every 6 --eval-episodes 2 --width 1 --out out",
     )
-    played = records.read(trained / "records.parquet")
+    run_records = records.read(trained / "records.parquet")
     page = (trained / "report.html").read_text()
-    for lifetime, episode in html.ends(played, "performance"):
+    for lifetime, episode in html.ends(run_records, "performance"):
         assert f"jaxsim view out --lifetime {lifetime} --episode {episode}" in page
-    assert played.schedule == Course("Toy", (), 6, 2).schedule(12)
-    assert json.loads((trained / "schedule.json").read_text()) == played.schedule.to_json()
+    assert run_records.schedule == Course("Toy", (), 6, 2).schedule(12)
+    assert json.loads((trained / "schedule.json").read_text()) == run_records.schedule.to_json()
     curve = json.loads((trained / "curve.json").read_text())
     assert (curve["task"], curve["agent"], curve["lifetimes"]) == ("Toy", LEARNER, LIFETIMES)
-    assert curve["curve"] == Curve.of(played).rows()
+    assert curve["curve"] == Curve.of(run_records).rows()
     with (trained / "curve.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["mean"]) for row in rows] == [row["mean"] for row in curve["curve"]]
     # The bandit has tried every action once, and knows the best one.
     assert [row["mean"] for row in curve["curve"]] == [0.25, 1.0, 1.0]
     (step,) = store.steps(trained / "checkpoints")
-    assert store.read_manifest(step)["episodes"] == played.schedule.num_episodes
+    assert store.read_manifest(step)["episodes"] == run_records.schedule.num_episodes
 
 
 def test_a_picture_where_matplotlib_is(trained):
@@ -259,9 +259,9 @@ def test_a_trained_agent_plays(trained, tmp_path):
     words = ["run", tmp_path / "test.json", "--agent", f"checkpoint:{trained}", "--quiet"]
     out = tmp_path / "out"
     assert cli.main([*map(str, words), "--lifetimes", "5", "--out", str(out)]) == 0
-    played = records.read(out / "records.parquet")
-    assert played.metadata["agent"] == f"checkpoint:{trained}"
-    assert (played.columns["performance"] == 1.0).all()
+    run_records = records.read(out / "records.parquet")
+    assert run_records.metadata["agent"] == f"checkpoint:{trained}"
+    assert (run_records.columns["performance"] == 1.0).all()
 
 
 def test_lifetimes_take_the_memories_of_a_checkpoint_in_turn(monkeypatch):
@@ -344,15 +344,15 @@ def test_a_run_ends_when_its_time_is_over(trained, tmp_path, monkeypatch):
     make = training.Job.keeper
     monkeypatch.setattr(training.Job, "keeper", keeper)
     assert train("--minutes", 1.5, out=out, episodes=None) == 0
-    played = records.read(out / "records.parquet")
-    assert 0 < played.schedule.num_episodes < 100
-    assert played.schedule == Course("Toy", (), 6, 2).schedule(
-        sum(b.count for b in played.schedule.blocks if b.learning)
+    run_records = records.read(out / "records.parquet")
+    assert 0 < run_records.schedule.num_episodes < 100
+    assert run_records.schedule == Course("Toy", (), 6, 2).schedule(
+        sum(b.count for b in run_records.schedule.blocks if b.learning)
     )
     whole = records.read(trained / "records.parquet")
-    shared = min(whole.schedule.num_episodes, played.schedule.num_episodes)
+    shared = min(whole.schedule.num_episodes, run_records.schedule.num_episodes)
     for name, column in whole.columns.items():
-        np.testing.assert_array_equal(played.columns[name][:, :shared], column[:, :shared])
+        np.testing.assert_array_equal(run_records.columns[name][:, :shared], column[:, :shared])
 
 
 def test_a_full_disk_at_the_end(tmp_path, monkeypatch, capfd):

@@ -30,25 +30,25 @@ def run(tmp_path_factory):
         Block(1, 1, "test", "CartPole2D", HARD, 3, False),
     )
     folder = tmp_path_factory.mktemp("run")
-    played = scanner.play(
+    run_records = scanner.play(
         Schedule("two", blocks),
         learner.searcher,
         lifetimes=LIFETIMES,
         first_lifetime=FIRST,
         seed=3,
     )
-    played.write(folder / "records.parquet")
-    return folder, played
+    run_records.write(folder / "records.parquet")
+    return folder, run_records
 
 
 @pytest.mark.parametrize(("lifetime", "episode"), [(5, 0), (6, 3), (7, 4), (7, 6)])
 def test_an_episode_of_a_learner_is_the_one_that_was_recorded(run, lifetime, episode):
-    folder, played = run
+    folder, run_records = run
     film = view.of_run(folder, lifetime=lifetime, episode=episode)
     row = lifetime - FIRST, episode
     assert film.note == ""
-    assert film.ticks == played.columns["length"][row]
-    assert film.reward[-1] == pytest.approx(played.columns["reward"][row], rel=1e-3)
+    assert film.ticks == run_records.columns["length"][row]
+    assert film.reward[-1] == pytest.approx(run_records.columns["reward"][row], rel=1e-3)
     assert film.novel == (episode >= 4)
     assert "replayed from the lifetime's start" in film.facts
 
@@ -60,7 +60,7 @@ def test_without_a_number_it_is_the_first_lifetime_of_the_run(run, tmp_path):
 
 
 def test_it_goes_on_from_the_nearest_checkpoint(run, tmp_path, monkeypatch):
-    folder, played = run
+    folder, run_records = run
     monkeypatch.chdir(tmp_path)
     # A run of the first block alone leaves what the long one knew after its four episodes.
     first = toy.repeat(4, "CartPole2D", novelty_level=50)
@@ -72,36 +72,36 @@ def test_it_goes_on_from_the_nearest_checkpoint(run, tmp_path, monkeypatch):
     film = view.of_run(Path("x"), lifetime=7, episode=5)
     (step,) = store.steps(Path("x") / store.FOLDER)
     assert f"replayed from the checkpoint {step}" in film.facts
-    assert film.note == "" and film.ticks == played.columns["length"][2, 5]
+    assert film.note == "" and film.ticks == run_records.columns["length"][2, 5]
     assert "the lifetime's start" in view.of_run(Path("x"), lifetime=7, episode=3).facts
 
 
 def test_a_replay_that_differs_says_so_and_shows_what_was_recorded(run, tmp_path):
-    _, played = run
-    columns = {name: np.array(values) for name, values in played.columns.items()}
+    _, run_records = run
+    columns = {name: np.array(values) for name, values in run_records.columns.items()}
     columns["length"][0, 0] += 1
-    metadata = {**played.metadata, "versions": {"jaxsim-novelty": "0.0.1"}}
-    replace(played, columns=columns, metadata=metadata).write(tmp_path / "records.parquet")
+    metadata = {**run_records.metadata, "versions": {"jaxsim-novelty": "0.0.1"}}
+    replace(run_records, columns=columns, metadata=metadata).write(tmp_path / "records.parquet")
     note = view.of_run(tmp_path, lifetime=5, episode=0).note
     assert f"recorded were {columns['length'][0, 0]} steps" in note
     assert "The run was of jaxsim-novelty 0.0.1, which is not installed." in note
 
 
 def test_a_report_links_its_worst_and_best_lifetimes(run, tmp_path, capsys):
-    _, played = run
-    played.write(tmp_path / "records.parquet")
+    _, run_records = run
+    run_records.write(tmp_path / "records.parquet")
     assert main(["view", str(tmp_path), "--ends"]) == 2
     assert "has no report.html with its report.json or curve.json" in capsys.readouterr().err
-    values = summarise_records(played).to_json()
+    values = summarise_records(run_records).to_json()
     (tmp_path / "report.json").write_text(json.dumps(values))
-    (tmp_path / "report.html").write_text(html.of_run(values, played, run="x"))
+    (tmp_path / "report.html").write_text(html.of_run(values, run_records, run="x"))
     assert main(["view", str(tmp_path), "--ends", "--seed", "1"]) == 2
     assert "--seed does not go with --ends" in capsys.readouterr().err
     assert not (tmp_path / "views").exists()
     assert main(["view", str(tmp_path), "--ends"]) == 0
     assert f"3 pages in {tmp_path / 'views'}" in capsys.readouterr().out
     text = (tmp_path / "report.html").read_text()
-    views = [html.view_of(*coordinates) for coordinates in html.ends(played, "performance")]
+    views = [html.view_of(*coordinates) for coordinates in html.ends(run_records, "performance")]
     assert len(views) == LIFETIMES
     for view_page in views:
         assert f'<a href="{view_page}">' in text
@@ -207,9 +207,9 @@ def test_bad_input_is_one_line_and_nothing_is_written(run, given, message, tmp_p
 
 
 def test_a_run_whose_agent_is_gone_asks_for_it(run, tmp_path):
-    _, played = run
-    metadata = {**played.metadata, "agent": "mine"}
-    replace(played, metadata=metadata).write(tmp_path / "records.parquet")
+    _, run_records = run
+    metadata = {**run_records.metadata, "agent": "mine"}
+    replace(run_records, metadata=metadata).write(tmp_path / "records.parquet")
     with pytest.raises(ValueError, match=r"say who played .* with --agent"):
         view.of_run(tmp_path, lifetime=5, episode=0)
     assert view.of_run(tmp_path, lifetime=5, episode=0, agent=learner.NAME).note == ""

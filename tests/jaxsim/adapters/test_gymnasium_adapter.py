@@ -368,7 +368,7 @@ def test_same_step_returns_the_next_episode_and_keeps_the_last_observation(vecto
 
 
 def test_same_layout_of_info_as_gymnasiums_own_vector_environment(vectors):
-    own = gymnasium.make_vec(
+    theirs = gymnasium.make_vec(
         ENV_ID,
         num_envs=LANES,
         vectorization_mode="sync",
@@ -376,20 +376,20 @@ def test_same_layout_of_info_as_gymnasiums_own_vector_environment(vectors):
         **SMALL,
     )
     ours = vectors[AutoresetMode.SAME_STEP]
-    assert set(own.reset(seed=31)[1]) == set(ours.reset(seed=31)[1])
-    assert own.observation_space == ours.observation_space
-    assert own.action_space == ours.action_space
-    seen = set()
+    assert set(theirs.reset(seed=31)[1]) == set(ours.reset(seed=31)[1])
+    assert theirs.observation_space == ours.observation_space
+    assert theirs.action_space == ours.action_space
+    keys = set()
     for t in range(10):
-        _, _, _, truncated, want = own.step(actions_at(t))
+        _, _, _, truncated, want = theirs.step(actions_at(t))
         _, _, _, cut, got = ours.step(actions_at(t))
         np.testing.assert_array_equal(truncated, cut)
-        seen |= set(want)
+        keys |= set(want)
         assert not set(want) ^ set(got)
         if "final_info" in want:
             assert set(want["final_info"]) == set(got["final_info"])
             break
-    assert "final_obs" in seen
+    assert "final_obs" in keys
 
 
 def test_vector_seeds(vectors):
@@ -412,11 +412,11 @@ def test_vector_reset_to_given_states_or_starts(vectors, single):
     states = None
     for name in ("start", "state"):
         given = starts if name == "start" else states
-        found, _ = envs.reset(seed=0, options={name: given})
+        observation, _ = envs.reset(seed=0, options={name: given})
         for lane in range(LANES):
             one = jax.tree.map(lambda leaf, lane=lane: leaf[lane], given)
             want, _ = env.reset(seed=lane, options={name: one})
-            np.testing.assert_allclose(found[lane], want, atol=1e-6)
+            np.testing.assert_allclose(observation[lane], want, atol=1e-6)
         states = envs._play.inner
     with pytest.raises(ValueError, match="is not a state of this environment"):
         envs.reset(options={"state": None})

@@ -155,19 +155,19 @@ def train(env, params, key, updates, lanes, horizon):
         def act(carry, key):
             obs, state = carry
             key_act, key_step = jax.random.split(key)
-            seen = obs * scale
-            action = jax.random.categorical(key_act, seen @ weights)
+            inputs = obs * scale
+            action = jax.random.categorical(key_act, inputs @ weights)
             keys = jax.random.split(key_step, lanes)
             obs, state, _, terminated, truncated, info = step(keys, state, action, params)
             over = terminated | truncated
             length = jnp.where(over, info["returned_episode_lengths"], 0)
-            return (obs, state), (seen, action, terminated, over, length)
+            return (obs, state), (inputs, action, terminated, over, length)
 
         return jax.lax.scan(act, carry, jax.random.split(key, horizon))
 
     def update(training, key):
         weights, moment, carry = training
-        carry, (seen, action, terminated, over, length) = collect(weights, carry, key)
+        carry, (inputs, action, terminated, over, length) = collect(weights, carry, key)
         failing = jax.lax.scan(
             lambda later, now: ((-1.0 * now + 0.9 * later), (-1.0 * now + 0.9 * later)),
             jnp.zeros(lanes),
@@ -177,7 +177,7 @@ def train(env, params, key, updates, lanes, horizon):
         advantage = (failing - failing.mean()) / (failing.std() + 1e-6)
 
         def loss(weights):
-            chances = jax.nn.log_softmax(seen @ weights)
+            chances = jax.nn.log_softmax(inputs @ weights)
             taken = jnp.take_along_axis(chances, action[..., None], -1)[..., 0]
             return -jnp.mean(taken * advantage)
 
@@ -229,11 +229,11 @@ def test_what_it_has_trained_is_wrapped_and_scored(trained):
     lesson = l2m.loads(json.dumps({"instructions": [{"$phase": "1.train"}, episodes]}))
     with hurry():
         records = scanner.play(lesson, agent, lifetimes=LANES, seed=1)
-    played = records.columns["length"]
-    assert records.metadata["agent"] == "reinforce" and played.shape == (LANES, 2)
+    episode_lengths = records.columns["length"]
+    assert records.metadata["agent"] == "reinforce" and episode_lengths.shape == (LANES, 2)
     # Better than before its training, by far, and without noise not worse than at its end.
-    assert played.mean() > 1.5 * lengths[:5].mean()
-    assert played.mean() > 0.9 * lengths[-10:].mean()
+    assert episode_lengths.mean() > 1.5 * lengths[:5].mean()
+    assert episode_lengths.mean() > 0.9 * lengths[-10:].mean()
 
 
 def test_without_gymnax_the_extra_is_named(monkeypatch):

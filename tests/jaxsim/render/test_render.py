@@ -81,25 +81,25 @@ def projected(view, size, point, cart=(1.0, -1.5)):
 def test_points_appear_where_an_independent_projection_puts_them(view):
     camera = render.Camera(view, SIZE, SIZE)
     for point in [(1.0, -1.5, 0.2), tuple(map(float, SCENE.tip)), *BLOCKS]:
-        seen = render.project(SCENE, camera, Vector(*map(jnp.float32, point)))
-        np.testing.assert_allclose(seen, projected(view, SIZE, point), atol=0.01)
+        projection = render.project(SCENE, camera, Vector(*map(jnp.float32, point)))
+        np.testing.assert_allclose(projection, projected(view, SIZE, point), atol=0.01)
 
 
 @pytest.mark.parametrize("view", ["corner", "side", "top"])
 def test_bodies_are_drawn_where_they_are_projected(view):
     size = 256
-    seen = segments(SCENE, render.Camera(view, size, size))
+    labels = segments(SCENE, render.Camera(view, size, size))
     for number, block in enumerate(BLOCKS):
-        rows, columns = np.nonzero(seen == FIRST_BLOCK + number)
+        rows, columns = np.nonzero(labels == FIRST_BLOCK + number)
         at = projected(view, size, block)
         assert (columns.mean(), rows.mean()) == pytest.approx(at, abs=0.5)
     column, row = projected(view, size, [float(part) for part in SCENE.tip])
-    rows, columns = np.nonzero(seen == POLE_PART)
+    rows, columns = np.nonzero(labels == POLE_PART)
     # The tip is the pole's end that is farthest from the cart.
     foot = projected(view, size, [float(part) for part in SCENE.foot])
     reach = np.hypot(columns - foot[0], rows - foot[1])
     assert reach.max() == pytest.approx(np.hypot(column - foot[0], row - foot[1]), abs=1.5)
-    rows, columns = np.nonzero(seen == CART_PART)
+    rows, columns = np.nonzero(labels == CART_PART)
     column, row = projected(view, size, (1.0, -1.5, 0.2))
     # From above the pole hides a part of the cart, so its outermost pixels are compared.
     assert (columns.min() + columns.max()) / 2 == pytest.approx(column, abs=0.75)
@@ -111,26 +111,26 @@ def test_silhouettes_of_parallel_views_are_analytic():
     pixel = 2 * 1.1 * 4.95 / size
     centres = (np.arange(size) + 0.5) * pixel - 1.1 * 4.95
     x, y = centres[None, :], -centres[:, None]
-    seen = segments(one, render.Camera("top", size, size))
-    np.testing.assert_array_equal(seen == FIRST_BLOCK, (x + 2) ** 2 + (y - 3) ** 2 < 0.25)
-    cart = (seen == CART_PART) | (seen == POLE_PART)
+    labels = segments(one, render.Camera("top", size, size))
+    np.testing.assert_array_equal(labels == FIRST_BLOCK, (x + 2) ** 2 + (y - 3) ** 2 < 0.25)
+    cart = (labels == CART_PART) | (labels == POLE_PART)
     np.testing.assert_array_equal(cart, x**2 + y**2 < 0.25)
     room = (abs(x) < 4.95) & (abs(y) < 4.95)
-    np.testing.assert_array_equal(seen != NOTHING, np.broadcast_to(room, seen.shape))
+    np.testing.assert_array_equal(labels != NOTHING, np.broadcast_to(room, labels.shape))
 
     pixel = 2 * 1.1 * 5 / size
     centres = (np.arange(size) + 0.5) * pixel - 1.1 * 5
     x, z = centres[None, :], 4.95 - centres[:, None]
-    seen = segments(one, render.Camera("side", size, size))
+    labels = segments(one, render.Camera("side", size, size))
     box = (abs(x) < 0.5) & (z > 0.1) & (z < 0.3)
     pole = (abs(x) < pixel) & (z > 0.25) & (z < 1.25)
-    np.testing.assert_array_equal(seen == CART_PART, box)
-    np.testing.assert_array_equal(seen == POLE_PART, pole & ~box)
+    np.testing.assert_array_equal(labels == CART_PART, box)
+    np.testing.assert_array_equal(labels == POLE_PART, pole & ~box)
 
 
 def test_a_sphere_in_perspective_is_a_cone_of_rays():
     size, camera = 128, render.Camera("corner", 128, 128)
-    seen = segments(SCENE, camera) == FIRST_BLOCK
+    mask = segments(SCENE, camera) == FIRST_BLOCK
     at = cameras.pose(SCENE, camera)
     _, way = cameras.rays(at, camera)
     to = np.array(BLOCKS[0]) - np.array([float(part) for part in at.eye])
@@ -138,7 +138,7 @@ def test_a_sphere_in_perspective_is_a_cone_of_rays():
     cosine = sum(np.asarray(w, np.float64) * t for w, t in zip(way, to / distance, strict=True))
     expected = np.arccos(np.clip(cosine, -1, 1)) < np.arcsin(0.5 / distance)
     assert 20 < expected.sum() < size * size / 10
-    np.testing.assert_array_equal(seen, expected)
+    np.testing.assert_array_equal(mask, expected)
 
 
 def test_a_shadow_lies_where_a_block_would_land():
@@ -155,12 +155,12 @@ def test_a_shadow_lies_where_a_block_would_land():
 
 
 def test_the_colours_tell_bodies_apart():
-    seen = segments(SCENE, render.Camera("corner", SIZE, SIZE))
+    labels = segments(SCENE, render.Camera("corner", SIZE, SIZE))
     image = picture(SCENE, render.Camera("corner", SIZE, SIZE)).astype(float)
     for part, colour in ((CART_PART, render.CART), (FIRST_BLOCK, render.BLOCK)):
-        share = image[seen == part].mean(0)
+        share = image[labels == part].mean(0)
         np.testing.assert_allclose(share / share.sum(), np.divide(colour, sum(colour)), atol=0.02)
-    assert np.ptp(image[seen == FLOOR_PART], axis=-1).max() < 20
+    assert np.ptp(image[labels == FLOOR_PART], axis=-1).max() < 20
 
 
 @pytest.mark.parametrize("grey", [False, True])
@@ -200,8 +200,8 @@ def test_a_pole_that_leans_is_seen_to_lean():
     scene = render.observed(observation(quaternion=leaning(10)))
 
     def reach(lean):
-        seen = segments(scene, render.Camera("top", 200, 200, lean=lean))
-        return np.nonzero(seen == POLE_PART)[1].max() - 99.5
+        labels = segments(scene, render.Camera("top", 200, 200, lean=lean))
+        return np.nonzero(labels == POLE_PART)[1].max() - 99.5
 
     pixel = 2 * 1.1 * 4.95 / 200
     assert reach(1.0) == pytest.approx(1.05 * np.sin(np.deg2rad(10)) / pixel, abs=1.5)
@@ -220,8 +220,8 @@ def test_samples_smooth_a_picture_and_keep_its_mean():
 def test_every_world_can_be_drawn(env_id):
     env, params = jaxsim.make(env_id)
     scene = render.scene(env, params, jax.jit(env.start)(jax.random.key(0), params))
-    seen = segments(scene, render.Camera("corner", 64, 64))
-    assert {CART_PART, POLE_PART, FLOOR_PART} <= set(seen.ravel().tolist())
+    labels = segments(scene, render.Camera("corner", 64, 64))
+    assert {CART_PART, POLE_PART, FLOOR_PART} <= set(labels.ravel().tolist())
     assert render.draw(scene).shape == (240, 480, 3)
 
 

@@ -42,8 +42,8 @@ def flood():
 
 
 def film(places, **fields):
-    told = {"title": "a title", "action": [1] * TICKS, "reward": np.arange(TICKS) / 7}
-    return viewer.Film(places=places, names=ACTIONS, **(told | fields))
+    defaults = {"title": "a title", "action": [1] * TICKS, "reward": np.arange(TICKS) / 7}
+    return viewer.Film(places=places, names=ACTIONS, **(defaults | fields))
 
 
 def data_of(page):

@@ -21,9 +21,9 @@ def test_elimination_solves_equations_of_any_units():
     x = DRAW.normal(size=(60, 7)) * np.array([1e3, 1.0, 1e-3, 5.0, 1.0, 20.0, 1.0])
     truth = DRAW.normal(size=(7, 2))
     gram, cross = x.T @ x, x.T @ x @ truth
-    found = regression.solve(jnp.asarray(gram, jnp.float32), jnp.asarray(cross, jnp.float32))
+    solution = regression.solve(jnp.asarray(gram, jnp.float32), jnp.asarray(cross, jnp.float32))
     # Predictions of hundreds, from correlations that float32 and the ridge change by 1e-6.
-    np.testing.assert_allclose(x @ np.asarray(found), x @ truth, atol=0.02)
+    np.testing.assert_allclose(x @ np.asarray(solution), x @ truth, atol=0.02)
 
 
 def test_what_follows_another_law_does_not_spoil_a_regression():
@@ -150,7 +150,7 @@ def lessons():
     def episode(key):
         first, *keys = jax.random.split(key, 17)
         observation, state = env.reset(first, params)
-        begun = features.cartpole3d.look(observation)
+        initial = features.cartpole3d.look(observation)
 
         def step(carry, key):
             observation, state = carry
@@ -159,7 +159,7 @@ def lessons():
             return (observation, state), (features.cartpole3d.look(observation), action)
 
         _, (later, actions) = jax.lax.scan(step, (observation, state), jnp.stack(keys))
-        return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), begun, later), actions
+        return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), initial, later), actions
 
     views, actions = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(4), 256))
 
@@ -191,15 +191,15 @@ def test_errors_of_the_model_fall_as_it_learns(lessons):
             float(jnp.sqrt(jnp.sum(e**2 * t) / jnp.sum(t * jnp.ones_like(e)))) for e, t in sizes
         ]
 
-    found = [errors(model)]
+    history = [errors(model)]
     for part in np.split(np.arange(2048), 4):
         taught = jax.tree.map(lambda a, part=part: a[part], half)
         model = forward_model.learn(model, taught, jnp.float32(512), jnp.float32(32))
-        found.append(errors(model))
+        history.append(errors(model))
     # Cart and pole, to what linear laws leave out; few blocks have come back from a wall yet, at
     # some 8 m/s. Measured were .0066 m/s of blocks that fly and 1.3 m/s of those that come back.
-    np.testing.assert_array_less(found[1], np.array(found[0]) / 5)
-    np.testing.assert_array_less(found[-1], [0.02, 0.02, 2.5])
+    np.testing.assert_array_less(history[1], np.array(history[0]) / 5)
+    np.testing.assert_array_less(history[-1], [0.02, 0.02, 2.5])
 
 
 def test_errors_are_squares_by_the_square_of_the_standard_error(start):
@@ -222,9 +222,9 @@ def test_errors_are_squares_by_the_square_of_the_standard_error(start):
 
 def numbers(episodes):
     """What tells of usual episodes: normal, one of the six now and then not known."""
-    told = DRAW.normal(2.0, 0.5, size=(episodes, surprise.NUMBERS)).astype(np.float32)
-    told[:, 2] = np.where(DRAW.random(episodes) < 0.3, np.nan, told[:, 2])
-    return told
+    values = DRAW.normal(2.0, 0.5, size=(episodes, surprise.NUMBERS)).astype(np.float32)
+    values[:, 2] = np.where(DRAW.random(episodes) < 0.3, np.nan, values[:, 2])
+    return values
 
 
 def learned(calls=40):
@@ -234,10 +234,10 @@ def learned(calls=40):
     return usual
 
 
-def judged(usual, told, rate=0.01):
+def judged(usual, values, rate=0.01):
     """Whether each of some episodes is called unusual."""
     judge = jax.vmap(lambda row: surprise.rarity(usual, row))
-    probability = 1 - np.asarray(judge(jnp.asarray(told)))
+    probability = 1 - np.asarray(judge(jnp.asarray(values)))
     return probability >= 1 - rate
 
 
@@ -262,10 +262,10 @@ def test_nothing_is_unusual_before_enough_is_known():
 
 
 def test_a_number_that_is_not_known_says_nothing():
-    told = numbers(32)
+    values = numbers(32)
     usual = learned()
-    told[0] = np.nan
-    assert surprise.rarity(usual, jnp.asarray(told[0])) == 1
-    same = surprise.calibrate(usual, jnp.asarray(told), np.arange(32) < 0)
+    values[0] = np.nan
+    assert surprise.rarity(usual, jnp.asarray(values[0])) == 1
+    same = surprise.calibrate(usual, jnp.asarray(values), np.arange(32) < 0)
     # But for what multiplying and dividing by the same number rounds.
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), same, usual)

@@ -31,8 +31,8 @@ DRAW = np.random.default_rng(5)
 
 
 def entry(**values):
-    told = {"block": 1, "phase": 1, "variant": 0, "learning": True, "new_phase": True} | values
-    return Entry(**{name: jnp.asarray(value) for name, value in told.items()})
+    arguments = {"block": 1, "phase": 1, "variant": 0, "learning": True, "new_phase": True} | values
+    return Entry(**{name: jnp.asarray(value) for name, value in arguments.items()})
 
 
 # Networks -----------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_advantages_equal_the_sum_of_discounted_surprises():
     rewards, values = DRAW.normal(size=(2, 4, 6))
     final = DRAW.normal(size=4)
     length, terminated = np.array([6, 3, 1, 4]), np.array([False, True, False, False])
-    found = advantages.advantages(
+    actual = advantages.advantages(
         *(jnp.asarray(leaf) for leaf in (rewards, values, final, length, terminated)), 0.9, 0.7
     )
     expected = np.zeros((4, 6))
@@ -90,7 +90,7 @@ def test_advantages_equal_the_sum_of_discounted_surprises():
             powers = (0.9 * 0.7) ** np.arange(steps - t)
             expected[w, t] = np.sum(powers * surprise[t:])
     # A sum of six terms of about one in float32, against float64.
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_what_is_behind_the_end_of_an_episode_means_nothing():
@@ -215,9 +215,9 @@ def test_a_room_looks_the_same_from_all_sides_and_actions_turn_with_it(observati
 
 
 def test_the_first_push_is_the_one_under_the_fall(observation):
-    for seen in (observation, mirrored(observation)):
-        action = reference.pd.act((), seen, jax.random.key(0))[0]
-        assert features.cartpole3d.look(seen).actions[1] == action
+    for case in (observation, mirrored(observation)):
+        action = reference.pd.act((), case, jax.random.key(0))[0]
+        assert features.cartpole3d.look(case).actions[1] == action
 
 
 def test_blocks_that_are_not_there_do_not_count(observation):
@@ -312,13 +312,13 @@ def test_fisher_information_is_the_mean_square_of_gradients():
 
     each = jax.jit(jax.vmap(jax.grad(chance), in_axes=(None, 0, 0)))(parameters, x, action)
     expected = jax.tree.map(lambda g: jnp.mean(g**2, axis=0), each)
-    found = jax.jit(ewc.fisher)(parameters, x, action)
+    actual = jax.jit(ewc.fisher)(parameters, x, action)
     # Squares of gradients through two layers, by two ways in float32.
     jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), found, expected
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), actual, expected
     )
     # The value is none of the policy.
-    assert (found.head.weight[:, -1] == 0).all() and (found.head.weight[:, :-1] > 0).all()
+    assert (actual.head.weight[:, -1] == 0).all() and (actual.head.weight[:, :-1] > 0).all()
 
 
 def memory_of(agent):
@@ -441,9 +441,9 @@ def test_settings_that_cannot_be(values, words):
 
 def test_a_sweep_gives_lifetimes_their_numbers_in_turn():
     settings = Settings(learning_rate=(0.1, 0.2, 0.3), discount=[0.9, 0.8])
-    found = [settings.of_lifetime(jnp.uint32(number)) for number in range(4)]
-    assert [round(float(h.learning_rate), 3) for h in found] == [0.1, 0.2, 0.3, 0.1]
-    assert [round(float(h.discount), 3) for h in found] == [0.9, 0.8, 0.9, 0.8]
+    hypers = [settings.of_lifetime(jnp.uint32(number)) for number in range(4)]
+    assert [round(float(h.learning_rate), 3) for h in hypers] == [0.1, 0.2, 0.3, 0.1]
+    assert [round(float(h.discount), 3) for h in hypers] == [0.9, 0.8, 0.9, 0.8]
     assert settings.sweeps() == {"learning_rate": (0.1, 0.2, 0.3), "discount": (0.9, 0.8)}
     assert {f.name for f in fields(Settings)} >= set(ppo.Hyper._fields)
     assert hash(settings) == hash(replace(settings))
@@ -504,8 +504,8 @@ def test_every_update_and_every_round_draws_for_itself(monkeypatch):
 def made_up(learner, memory, width=2, horizon=5):
     """Episodes of numbers that no world has given, as `Agent.learn` takes them."""
     env, params = jaxsim.make("CartPole3D-v0")
-    seen, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
-    step = jax.eval_shape(learner.trace, memory, seen, jnp.int32(0))
+    shapes, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
+    step = jax.eval_shape(learner.trace, memory, shapes, jnp.int32(0))
 
     def filled(*shape):
         return lambda leaf: jnp.asarray(DRAW.uniform(0, 1, (*shape, *leaf.shape)), leaf.dtype)
@@ -566,9 +566,9 @@ def test_an_episode_begins_without_what_the_last_one_has_surprised_with():
     learner = ppo.ppo()
     memory = memory_of(learner)
     watched = jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf), memory.watch)
-    begun = learner.begin(replace(memory, watch=watched), jax.random.key(1))
-    jax.tree.map(np.testing.assert_array_equal, begun.watch, memory.watch)
-    jax.tree.map(np.testing.assert_array_equal, begun.parameters, memory.parameters)
+    initial = learner.begin(replace(memory, watch=watched), jax.random.key(1))
+    jax.tree.map(np.testing.assert_array_equal, initial.watch, memory.watch)
+    jax.tree.map(np.testing.assert_array_equal, initial.parameters, memory.parameters)
 
 
 def test_each_block_that_is_begun_afresh_is_begun_otherwise():
@@ -608,9 +608,9 @@ def test_what_is_rehearsed_is_drawn_by_the_key():
     agent = replay.agent(Settings(rehearsed=2000))
     memory = memory_of(agent)
     store = memory.extra
-    seen = jnp.asarray(DRAW.normal(size=store.seen.shape), jnp.float32)
-    memory = replace(memory, extra=store._replace(seen=seen, phases=jnp.int32(1)))
+    inputs = jnp.asarray(DRAW.normal(size=store.seen.shape), jnp.float32)
+    memory = replace(memory, extra=store._replace(seen=inputs, phases=jnp.int32(1)))
     moved = jax.tree.map(lambda p: p + 0.1, memory.parameters)
     penalty = agent.learn.args[2].penalty
-    found = [float(penalty(memory, moved, jax.random.key(n))) for n in (0, 0, 1, 2)]
-    assert found[0] == found[1] and len(set(found)) == 3
+    penalties = [float(penalty(memory, moved, jax.random.key(n))) for n in (0, 0, 1, 2)]
+    assert penalties[0] == penalties[1] and len(set(penalties)) == 3

@@ -87,8 +87,8 @@ def test_the_recorded_controller_acts_the_same_on_our_sensors(
     with double_precision():
         _, params = cartpole2d.make({}, level=level, difficulty=difficulty, dtype="float64")
         for e in episodes(level, difficulty, "pd"):
-            told = sensors.report(params, Motion(*e.p1[:-1].T))
-            heard = np.stack([told.x, told.v, told.angle, told.rate], axis=-1)
+            report = sensors.report(params, Motion(*e.p1[:-1].T))
+            heard = np.stack([report.x, report.v, report.angle, report.rate], axis=-1)
             arrays = {"p1": e.p1[:-1], "reported": heard}
             state = cartpole2d.state_from_arrays(arrays, cartpole2d.Config(dtype="float64"))
             o = cartpole2d.observe(state)
@@ -163,8 +163,10 @@ def test_the_end_is_at_the_quaternion_limit_and_in_level_53_at_the_reported_one(
     _, params = cartpole2d.make({}, level=53, difficulty="hard")
     lean = jnp.asarray([0.59, 0.61, 0.0, 0.0])
     far = jnp.asarray([0.0, 0.0, 5.0, -5.0])
-    told = sensors.report(params, Motion(far, far, lean, far))
-    np.testing.assert_array_equal(dynamics.out_of_bounds(params, told), [False, True, False, False])
+    report = sensors.report(params, Motion(far, far, lean, far))
+    np.testing.assert_array_equal(
+        dynamics.out_of_bounds(params, report), [False, True, False, False]
+    )
 
 
 @pytest.mark.parametrize("engine", ["stock", "tbplanar"])

@@ -27,10 +27,10 @@ def test_the_seed_decides():
 def test_the_stream_is_that_of_the_generator():
     """The place is the first number of the seed's stream, drags are the third and on."""
     draws = wsu.generator(11).random_sample(22)
-    found = arrays(start_from_seed(11, 52, "medium"))
-    np.testing.assert_allclose(found["p1"], [0.01 * (2 * draws[0] - 1), 1.0, 0.0, 0.4], rtol=1e-6)
+    start = arrays(start_from_seed(11, 52, "medium"))
+    np.testing.assert_allclose(start["p1"], [0.01 * (2 * draws[0] - 1), 1.0, 0.0, 0.4], rtol=1e-6)
     drags = 0.0125 + 0.0875 * draws[2:]
-    np.testing.assert_allclose(found["zone_drag"], drags[8:13], rtol=1e-6)
+    np.testing.assert_allclose(start["zone_drag"], drags[8:13], rtol=1e-6)
 
 
 def test_places_have_the_law_of_the_original():
@@ -42,9 +42,9 @@ def test_levels_parameters_and_engines_reach_the_start():
     np.testing.assert_allclose(arrays(start_from_seed(1, 52, "easy"))["zone_drag"], 0.125)
     np.testing.assert_array_equal(arrays(start_from_seed(1, 50))["zone_drag"], 0)
     env, params = jaxsim.make("CartPole2D-v0", {"start/spread": 2.0, "start/velocity": 0.0})
-    own, nominal = start_from_seed(1, params=params), start_from_seed(1)
-    assert float(own.motion.x) == pytest.approx(200 * float(nominal.motion.x), rel=1e-5)
-    assert float(own.motion.v) == 0
+    custom, nominal = start_from_seed(1, params=params), start_from_seed(1)
+    assert float(custom.motion.x) == pytest.approx(200 * float(nominal.motion.x), rel=1e-5)
+    assert float(custom.motion.v) == 0
     patched = {
         float(start_from_seed(s, config=Config(engine="tbplanar")).motion.x) for s in range(9)
     }

@@ -45,8 +45,8 @@ def random_states(
     `crowd` is the share of block slots in use, and of states with cart or pole at a wall.
     """
     lanes = len(params["gravity"])
-    own = [{name: values[i] for name, values in params.items()} for i in range(lanes)]
-    states = [_state(draw, p, crowd) for p in own]
+    lane_params = [{name: values[i] for name, values in params.items()} for i in range(lanes)]
+    states = [_state(draw, p, crowd) for p in lane_params]
     return {name: np.stack([s[name] for s in states]) for name in states[0]}
 
 
@@ -94,7 +94,7 @@ def _block(
     pivot: Array,
     frame: Rotation,
     axis: Array,
-    others: Array,
+    neighbours: Array,
 ) -> Array:
     """Centre of a block at the cart, the pole, another block, the walls, or anywhere."""
     radius, side = p["block_radius"], p["room_half_width"]
@@ -114,8 +114,8 @@ def _block(
         across = across + draw.choice([0.0, 0.7]) * axis
         out = across / np.linalg.norm(across)
         return pivot + along * axis + out * (radius + POLE_RADIUS + gap)
-    if where < 0.8 and len(others):
-        return others[draw.integers(len(others))] + direction * (2 * radius + gap)
+    if where < 0.8 and len(neighbours):
+        return neighbours[draw.integers(len(neighbours))] + direction * (2 * radius + gap)
     anywhere = np.array([*draw.uniform(-side + radius, side - radius, 2), draw.uniform(1, 9)])
     limits = np.array([side, side, 9.95]) - radius
     signs = np.sign(anywhere - [0, 0, 5])

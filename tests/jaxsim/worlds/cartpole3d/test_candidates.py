@@ -37,11 +37,11 @@ def near_pairs(block: Block, lane: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(("number", "spread"), [(5, 0.5), (17, 2.0), (60, 5.0)])
 def test_the_list_holds_every_near_pair_in_order(number, spread):
     block = crowd(number, spread)
-    first, second, found = jax.jit(candidates.pairs_within)(block, SQUARE, ONE)
+    first, second, counts = jax.jit(candidates.pairs_within)(block, SQUARE, ONE)
     expected = [near_pairs(block, lane) for lane in range(LANES)]
     assert sum(map(len, expected)) > LANES
     for lane, pairs in enumerate(expected):
-        assert int(found[lane]) == len(pairs)
+        assert int(counts[lane]) == len(pairs)
         listed = zip(first[: len(pairs), lane], second[: len(pairs), lane], strict=True)
         assert [(int(i), int(j)) for i, j in listed] == pairs
 
@@ -54,14 +54,14 @@ def test_the_short_list_holds_every_near_pair(number, spread):
     def short(block: Block) -> candidates.Pairs:
         return candidates.in_order(candidates.few_pairs_within(block, SQUARE, ONE, 12), ONE)
 
-    first, second, found = (np.asarray(a) for a in short(block))
+    first, second, counts = (np.asarray(a) for a in short(block))
     expected = [near_pairs(block, lane) for lane in range(LANES)]
     listed = [len(pairs) <= 12 for pairs in expected]
     assert sum(listed) > LANES / 4
-    assert (found <= 12).tolist() == listed
+    assert (counts <= 12).tolist() == listed
     for lane in np.flatnonzero(listed):
-        assert int(found[lane]) == len(expected[lane])
-        pairs = zip(first[: found[lane], lane], second[: found[lane], lane], strict=True)
+        assert int(counts[lane]) == len(expected[lane])
+        pairs = zip(first[: counts[lane], lane], second[: counts[lane], lane], strict=True)
         assert [(int(i), int(j)) for i, j in pairs] == expected[lane]
 
 
@@ -70,14 +70,14 @@ def test_the_search_ends_with_the_last_block_of_any_lane(used):
     block = crowd(120, 4.0)
     here = (np.arange(120) < used)[:, None] & np.asarray(block.alive)
     block = Block(block.p, block.v, jnp.asarray(here))
-    found = jax.jit(candidates.few_pairs_within, static_argnums=3)(block, SQUARE, ONE, 100).number
-    assert np.asarray(found).tolist() == [len(near_pairs(block, i)) for i in range(LANES)]
+    counts = jax.jit(candidates.few_pairs_within, static_argnums=3)(block, SQUARE, ONE, 100).number
+    assert np.asarray(counts).tolist() == [len(near_pairs(block, i)) for i in range(LANES)]
 
 
 def test_pairs_beyond_the_list_are_left_out():
     block = crowd(30, 0.1)
-    first, second, found = candidates.pairs_within(block, SQUARE, ONE)
-    assert np.all(np.asarray(found) == candidates.MAX_PAIRS)
+    first, second, counts = candidates.pairs_within(block, SQUARE, ONE)
+    assert np.all(np.asarray(counts) == candidates.MAX_PAIRS)
     for lane in range(LANES):
         pairs = near_pairs(block, lane)[: candidates.MAX_PAIRS]
         listed = zip(first[:, lane], second[:, lane], strict=True)
@@ -86,10 +86,10 @@ def test_pairs_beyond_the_list_are_left_out():
 
 def test_flagged_slots_are_listed_in_order():
     flags = np.random.default_rng(1).random((50, LANES)) < 0.2
-    listed, found = jax.jit(candidates.flagged, static_argnums=1)(jnp.asarray(flags), 8, ONE)
+    listed, counts = jax.jit(candidates.flagged, static_argnums=1)(jnp.asarray(flags), 8, ONE)
     for lane in range(LANES):
         expected = np.flatnonzero(flags[:, lane])[:8]
-        assert int(found[lane]) == flags[:, lane].sum()
+        assert int(counts[lane]) == flags[:, lane].sum()
         assert np.asarray(listed)[: len(expected), lane].tolist() == expected.tolist()
     assert np.any(flags.sum(axis=0) > 8)
 
@@ -97,9 +97,9 @@ def test_flagged_slots_are_listed_in_order():
 def test_one_lane_needs_no_axis():
     block = crowd(12, 1.5)
     lane: Any = jax.tree.map(lambda leaf: leaf[:, 3], block)
-    first, second, found = candidates.pairs_within(lane, SQUARE, ONE)
+    first, second, count = candidates.pairs_within(lane, SQUARE, ONE)
     pairs = near_pairs(block, 3)
-    assert int(found) == len(pairs) > 0
+    assert int(count) == len(pairs) > 0
     assert (int(first[0]), int(second[0])) == pairs[0]
     chosen = candidates.take(jnp.stack(lane.p), second[:1], axis=1)
     np.testing.assert_array_equal(chosen[:, 0], jnp.stack(lane.p)[:, pairs[0][1]])

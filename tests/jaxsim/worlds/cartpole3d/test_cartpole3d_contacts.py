@@ -176,7 +176,7 @@ SAME = 1e-9  # rounding, as above
 @pytest.fixture(scope="module")
 def both(ticks, lanes64):
     """Many states near contact: cheap tick, what it says about itself, full tick, env step."""
-    found = []
+    cases = []
     for seed, crowd in enumerate((0.85, 0.3, 0.3, 0.15, 0.15, 0.15)):
         draw = np.random.default_rng(100 + seed)
         values = random_parameters(draw, lanes64.width)
@@ -188,8 +188,8 @@ def both(ticks, lanes64):
         cheap, touching = ticks.run("cheap", params, state, force)
         full, _ = ticks.run("full", params, state, force)
         _, after, *_ = lanes64.step(state, action, params)
-        found.append((cheap, touching, full, after))
-    return found
+        cases.append((cheap, touching, full, after))
+    return cases
 
 
 def difference(a, b):

@@ -125,9 +125,9 @@ def points_around(radius: float, half: float, draw: np.random.Generator) -> np.n
 def test_nearest_point_equals_brute_force(radius, half, x64):
     points = points_around(radius, half, np.random.default_rng(11))
     near = geo.nearest_on_prism(columns(points), radius, half, jnp.float64(1.0))
-    found, normals, distances = rows(near.point), rows(near.normal), np.asarray(near.distance)
+    nearest, normals, distances = rows(near.point), rows(near.normal), np.asarray(near.distance)
     compared = 0
-    for p, point, normal, distance in zip(points, found, normals, distances, strict=True):
+    for p, point, normal, distance in zip(points, nearest, normals, distances, strict=True):
         at, direction, expected = twin.nearest_on_prism(p, radius, half)
         assert distance == pytest.approx(expected, abs=1e-14)
         np.testing.assert_allclose(np.linalg.norm(normal), 1, atol=1e-12)

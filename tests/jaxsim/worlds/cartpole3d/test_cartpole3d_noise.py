@@ -71,11 +71,11 @@ def errors(read, exact):
         )
 
     alive = np.stack(exact.block_alive)
-    found = {
+    differences = {
         kind: np.stack(getattr(read, f"block_{kind}")) - np.stack(getattr(exact, f"block_{kind}"))
         for kind in ("position", "velocity")
     }
-    blocks = {kind: np.moveaxis(e, 1, -1)[alive] for kind, e in found.items()}
+    blocks = {kind: np.moveaxis(e, 1, -1)[alive] for kind, e in differences.items()}
     return {
         "cart position": difference("cart_position", slice(2)),
         "cart velocity": difference("cart_velocity", slice(2)),
@@ -98,18 +98,18 @@ SIZES = {
 
 @pytest.mark.parametrize("kind", list(SIZES))
 def test_noise_has_the_size_that_was_asked_for(noisy, exact, kind):
-    found, size = errors(noisy[1], exact)[kind], SIZES[kind]
-    count = len(found)
+    samples, size = errors(noisy[1], exact)[kind], SIZES[kind]
+    count = len(samples)
     # Five standard errors of a mean, of a deviation, and of a correlation between axes.
-    assert np.abs(found.mean(axis=0)).max() < 5 * size / np.sqrt(count)
-    assert np.abs(found.std(axis=0) / size - 1).max() < 5 / np.sqrt(2 * count)
-    axes = np.corrcoef(found.T)[np.triu_indices(found.shape[1], 1)]
+    assert np.abs(samples.mean(axis=0)).max() < 5 * size / np.sqrt(count)
+    assert np.abs(samples.std(axis=0) / size - 1).max() < 5 / np.sqrt(2 * count)
+    axes = np.corrcoef(samples.T)[np.triu_indices(samples.shape[1], 1)]
     assert np.abs(axes).max() < 5 / np.sqrt(count)
 
 
 def test_readings_of_one_tick_err_independently(noisy, exact):
-    found = errors(noisy[1], exact)
-    columns = [found[kind] for kind in SIZES if "block" not in kind]
+    by_kind = errors(noisy[1], exact)
+    columns = [by_kind[kind] for kind in SIZES if "block" not in kind]
     correlation = np.corrcoef(np.concatenate(columns, axis=1).T)
     assert np.abs(correlation - np.eye(len(correlation))).max() < 5.5 / np.sqrt(LANES)
 
@@ -229,7 +229,7 @@ def test_the_nominal_state_has_no_sensors():
 
 
 @pytest.fixture(scope="module")
-def played():
+def pair():
     """Two small environments, alike but for their sensors, from one start on."""
     small = {"blocks/count_min": 1, "blocks/count_max": 1}
     start = cartpole3d.wsu_start(4, dtype="float32")
@@ -250,8 +250,8 @@ def played():
     return episodes
 
 
-def test_neither_physics_nor_the_end_see_noise(played):
-    (*_, clean), (*_, noisy) = played
+def test_neither_physics_nor_the_end_see_noise(pair):
+    (*_, clean), (*_, noisy) = pair
     assert 5 < len(clean) == len(noisy) < 100
     for (_, a), (_, b) in zip(clean, noisy, strict=True):
         assert b.sensors is not None
@@ -260,8 +260,8 @@ def test_neither_physics_nor_the_end_see_noise(played):
         )
 
 
-def test_noise_is_new_in_each_step(played):
-    (*_, clean), (*_, noisy) = played
+def test_noise_is_new_in_each_step(pair):
+    (*_, clean), (*_, noisy) = pair
     off = [
         float(b.cart_position.x - a.cart_position.x)
         for (a, _), (b, _) in zip(clean, noisy, strict=True)
@@ -270,8 +270,8 @@ def test_noise_is_new_in_each_step(played):
     assert 0.1 < np.std(off) < 0.6
 
 
-def test_sizes_may_change_within_an_episode(played):
-    env, params, step, rows = played[1]
+def test_sizes_may_change_within_an_episode(pair):
+    env, params, step, rows = pair[1]
     state = rows[2][1]
     quiet = replace(params, noise_position=jnp.float32(0), noise_velocity=jnp.float32(0))
     read, new, *_ = step(jax.random.key(8), state, 1, quiet)
@@ -279,8 +279,8 @@ def test_sizes_may_change_within_an_episode(played):
     assert read.cart_position.x == pytest.approx(float(state.pose.x))
 
 
-def test_a_state_from_elsewhere_needs_sensors(played):
-    (plain, *_, clean), (env, params, *_) = played
+def test_a_state_from_elsewhere_needs_sensors(pair):
+    (plain, *_, clean), (env, params, *_) = pair
     key, state = jax.random.key(1), clean[0][1]
     with pytest.raises(ValueError, match=r"put it through env\.adopt"):
         jax.eval_shape(env.step, key, state, 1, params)
@@ -290,9 +290,9 @@ def test_a_state_from_elsewhere_needs_sensors(played):
     assert float(adopted.sensors.noise.position) == pytest.approx(0.3)
 
 
-def test_noise_follows_its_key(played):
-    env, params, *_ = played[1]
-    state = played[0][3][0][1]
+def test_noise_follows_its_key(pair):
+    env, params, *_ = pair[1]
+    state = pair[0][3][0][1]
     one, two, again = (
         env.observe(
             env.adopt(replace(state, sensors=None), jax.random.key(seed), params)
@@ -370,9 +370,9 @@ def test_stacked_blocks_are_read_with_noise_where_each_lane_has_parameters_of_it
     lanes = 64
     params = jax.tree.map(lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (lanes,)), shared)
     state = jax.jit(env.start)(KEYS[:lanes], params)
-    found = jax.device_get(jax.jit(env.observe)(state))
+    observation = jax.device_get(jax.jit(env.observe)(state))
     want = jax.device_get(jax.jit(env.observe)(jax.jit(env.start)(KEYS[:lanes], shared)))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), found, want)
-    (place,), (alive,) = found.block_position, found.block_alive
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), observation, want)
+    (place,), (alive,) = observation.block_position, observation.block_alive
     assert place.x.shape == (lanes, 8)
     assert 0.25 < (place.x - state.blocks[0].p.x)[alive].std() < 0.35

@@ -79,17 +79,17 @@ def blown_and_bounced():
 
     def tick(state, number):
         _, state, *_ = env.step(keys, state, number % 5 + jnp.zeros(len(keys), jnp.int32), params)
-        there = [
+        coordinates = [
             jnp.where(b.alive, c, 5.0 * (i == 2)) for b in state.blocks for i, c in enumerate(b.p)
         ]
-        side = jnp.max(jnp.abs(jnp.stack(there[0::3] + there[1::3])), axis=0)
-        heights = jnp.stack(there[2::3])
-        seen = (side, jnp.min(heights, axis=0), jnp.max(heights, axis=0))
-        return replace(state, done=jnp.zeros_like(state.done)), seen
+        side = jnp.max(jnp.abs(jnp.stack(coordinates[0::3] + coordinates[1::3])), axis=0)
+        heights = jnp.stack(coordinates[2::3])
+        extremes = (side, jnp.min(heights, axis=0), jnp.max(heights, axis=0))
+        return replace(state, done=jnp.zeros_like(state.done)), extremes
 
     start = jax.jit(env.start)(keys, params)
-    seen = jax.jit(lambda s: jax.lax.scan(tick, s, jnp.arange(201)))(start)[1]
-    return [np.asarray(a).reshape(201, 4, lanes) for a in seen]
+    extremes = jax.jit(lambda s: jax.lax.scan(tick, s, jnp.arange(201)))(start)[1]
+    return [np.asarray(a).reshape(201, 4, lanes) for a in extremes]
 
 
 @pytest.mark.slow
@@ -243,17 +243,17 @@ def test_a_zeroed_start_stands_still_in_the_middle(level):
     for seed in range(8):
         drawn = cartpole3d.wsu_start(seed, level, dtype="float32")
         zeroed = cartpole3d.wsu_start(seed, level, dtype="float32", start_zeroed_out=True)
-        found, own = arrays(zeroed), arrays(drawn)
+        zeroed_arrays, drawn_arrays = arrays(zeroed), arrays(drawn)
         for name in ("cart_pos", "cart_vel", "pole_jw"):
-            np.testing.assert_array_equal(found[name], 0)
-        np.testing.assert_array_equal(found["pole_jq"], [0, 0, 0, 1])
+            np.testing.assert_array_equal(zeroed_arrays[name], 0)
+        np.testing.assert_array_equal(zeroed_arrays["pole_jq"], [0, 0, 0, 1])
         np.testing.assert_array_equal(zeroed.push, 0)
-        assert np.abs(own["cart_pos"]).max() > 0 and float(drawn.push.x) != 0
+        assert np.abs(drawn_arrays["cart_pos"]).max() > 0 and float(drawn.push.x) != 0
         # The stream goes on as it does without the option, up to a block that is drawn again.
-        np.testing.assert_array_equal(found["block_alive"], own["block_alive"])
-        clear = np.linalg.norm(found["block_pos"][:, :2], axis=1) >= 1
-        assert clear[found["block_alive"]].all()
-        kept += np.array_equal(found["block_pos"], own["block_pos"])
+        np.testing.assert_array_equal(zeroed_arrays["block_alive"], drawn_arrays["block_alive"])
+        clear = np.linalg.norm(zeroed_arrays["block_pos"][:, :2], axis=1) >= 1
+        assert clear[zeroed_arrays["block_alive"]].all()
+        kept += np.array_equal(zeroed_arrays["block_pos"], drawn_arrays["block_pos"])
     assert kept >= 4
 
 

@@ -103,8 +103,8 @@ def test_restitutions_multiply_and_the_room_can_be_of_any_size(x64):
 def test_a_block_past_a_corner_touches_only_what_is_near(x, y, touched, x64):
     """Beyond the wall of +x, 0.35 m from its outer face, and around the corner from that of -y."""
     place = Vector(*map(jnp.float64, ([x], [y], [5.0])))
-    found = rows.wall_rows(Params(), Block(place, place, jnp.asarray([True])))
-    active, gap = np.asarray(found.active)[:, 0], np.asarray(found.gap)[:, 0]
+    contacts = rows.wall_rows(Params(), Block(place, place, jnp.asarray([True])))
+    active, gap = np.asarray(contacts.active)[:, 0], np.asarray(contacts.gap)[:, 0]
     walls = ["-y", "+y", "-x", "+x", "ceiling", "floor"]
     assert [w for w, a in zip(walls, active, strict=True) if a] == ["-y"] * len(touched) + ["+x"]
     np.testing.assert_allclose(gap[active], [*touched, -0.15], atol=1e-4)

@@ -39,13 +39,13 @@ def vector(arrays):
 def test_arrays_come_back(arrays):
     with double_precision():
         state = cartpole3d.from_world_state(arrays, DOUBLE)
-    found = cartpole3d.state_to_arrays(state)
+    actual = cartpole3d.state_to_arrays(state)
     for name, value in arrays.items():
         np.testing.assert_allclose(
-            found[name][: len(value)] if "block" in name else found[name], value
+            actual[name][: len(value)] if "block" in name else actual[name], value
         )
-    np.testing.assert_array_equal(found["block_alive"], [True, True, False, False])
-    np.testing.assert_array_equal(found["reported_cart_pos"], arrays["cart_pos"])
+    np.testing.assert_array_equal(actual["block_alive"], [True, True, False, False])
+    np.testing.assert_array_equal(actual["reported_cart_pos"], arrays["cart_pos"])
     assert int(state.step) == 0 and not bool(state.done)
 
 

@@ -123,8 +123,8 @@ def test_readings_are_multiplied_and_offset(actions, prompt, kind, fields):
             assert_close(a, b)
         elif name in alive:
             expected = [
-                [np.where(there, 0.5 * c + 0.25, 0) for c in block]
-                for block, there in zip(b, alive[name], strict=True)
+                [np.where(present, 0.5 * c + 0.25, 0) for c in block]
+                for block, present in zip(b, alive[name], strict=True)
             ]
             assert_close([list(block) for block in a], expected)
         else:

@@ -38,7 +38,7 @@ FULL = """
 """.strip().splitlines()
 
 
-def told(objects):
+def hint_values(objects):
     return [tuple(one.values()) for one in objects]
 
 
@@ -49,7 +49,7 @@ def test_each_hint_level_tells_one_thing_more(line):
     for hint_level in (-1, 0, 1, 2, 3):
         expected = full[: hint_level + 1] + (None,) * (3 - hint_level)
         objects = hint(int(number), hint_level)
-        assert told(objects) == [expected] * int(count)
+        assert hint_values(objects) == [expected] * int(count)
         assert all(list(one) == ["level", "entity", "attribute", "change"] for one in objects)
 
 
@@ -65,10 +65,10 @@ def test_every_hint_equals_the_original(recorded_data):
 
 
 def test_three_entities_at_level_206_on_request():
-    assert told(hint(206, 3, distinct_entities=True)) == [
+    assert hint_values(hint(206, 3, distinct_entities=True)) == [
         (6, name, "force", "toward walls") for name in ("block", "cart", "pole")
     ]
-    assert told(hint(206, 0, distinct_entities=True)) == [(6, None, None, None)] * 3
+    assert hint_values(hint(206, 0, distinct_entities=True)) == [(6, None, None, None)] * 3
     assert all(
         hint(level, k, distinct_entities=True) == hint(level, k)
         for level in hints.TOLD

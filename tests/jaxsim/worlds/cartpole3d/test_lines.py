@@ -113,8 +113,8 @@ def test_a_block_on_a_line_neither_falls_nor_slows_down(easy):
         speed = np.hypot(np.asarray(b.v.x), np.asarray(b.v.y))
         moved = np.hypot(np.asarray(b.p.x - a.p.x), np.asarray(b.p.y - a.p.y))
         np.testing.assert_allclose(moved[same], 0.02 * speed[same], atol=1e-4)
-        seen = observation.block_position[i]
-        for c, was in zip(seen, a.p, strict=True):
+        position = observation.block_position[i]
+        for c, was in zip(position, a.p, strict=True):
             np.testing.assert_allclose(c, np.where(a.alive, was, 0.0), atol=1e-4)
         assert np.all(np.asarray(observation.block_velocity[i].x) == 0)
     assert free > 300
@@ -126,15 +126,15 @@ def test_the_first_observation_is_further_out(easy):
     keys = jax.random.split(jax.random.key(2), 256)
     starts = start(keys, params)
     observation, state, *_ = step(keys, starts, jnp.zeros(256, int), params)
-    for block, was, seen in zip(
+    for block, was, position in zip(
         state.blocks, starts.blocks, observation.block_position, strict=True
     ):
         alive = np.asarray(block.alive)
-        for c, at in zip(seen, was.p, strict=True):
+        for c, at in zip(position, was.p, strict=True):
             np.testing.assert_allclose(
                 np.asarray(c)[alive], np.asarray(at)[alive], rtol=1e-4, atol=1e-3
             )
-        higher = np.asarray(seen.z - block.p.z)[alive]
+        higher = np.asarray(position.z - block.p.z)[alive]
         np.testing.assert_allclose(higher, -np.asarray(was.rail.drop)[alive], rtol=1e-4, atol=1e-4)
         assert np.all(np.asarray(block.p.z)[alive] <= 2.0 + 1e-5)
 
@@ -162,9 +162,9 @@ def test_a_hit_beside_the_floor_is_resolved_in_one_pass(easy):
     lanes = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (256, *jnp.shape(leaf))), state)
     keys = jax.random.split(jax.random.key(5), 256)
     _, after, *_ = step(keys, lanes, jnp.ones(256, int), params)
-    found = cartpole3d.state_to_arrays(after)
-    np.testing.assert_allclose(found["cart_vel"][0], [0.37696894, 5.64881612], atol=3e-3)
-    np.testing.assert_allclose(found["block_vel"][0, 0], [2.88316324, 5.07940543, 0], atol=3e-3)
+    actual = cartpole3d.state_to_arrays(after)
+    np.testing.assert_allclose(actual["cart_vel"][0], [0.37696894, 5.64881612], atol=3e-3)
+    np.testing.assert_allclose(actual["block_vel"][0, 0], [2.88316324, 5.07940543, 0], atol=3e-3)
 
 
 def test_only_the_component_along_a_line_acts():

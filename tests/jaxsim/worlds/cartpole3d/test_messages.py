@@ -201,17 +201,17 @@ def test_float64_leaves_keep_their_digits_outside_64_bit_mode():
 
 def test_a_batch_is_its_lanes():
     lanes = [an_observation(), an_observation(blocks=[[1, 2, 3, 4, 5, 6]])]
-    told = [hint(204, 2), None]
+    hints = [hint(204, 2), None]
     for leaf in (np.asarray, jnp.asarray):
         rows = feature_vectors(
             jax.tree.map(leaf, batch(*lanes)),
             first=[True, False],
-            hint=told,
+            hint=hints,
             time_stamp=np.array([0.02, 0.5]),
             block_ids=[None, [12]],
             image=[None, "x"],
         )
-        assert rows[0] == feature_vector(lanes[0], first=True, hint=told[0], time_stamp=0.02)
+        assert rows[0] == feature_vector(lanes[0], first=True, hint=hints[0], time_stamp=0.02)
         assert rows[1] == feature_vector(
             lanes[1], first=False, time_stamp=0.5, block_ids=[12], image="x"
         )
@@ -334,11 +334,11 @@ def test_a_parsed_observation_traces_like_that_of_the_sensors():
         "pole_jq": np.array([0.0, 0.0, 0.0, 1.0]),
         "pole_jw": np.zeros(3),
     }
-    seen = jax.eval_shape(sensors.observe, state_from_arrays(arrays))
+    expected = jax.eval_shape(sensors.observe, state_from_arrays(arrays))
     parsed, _ = parse_feature_vector(a_vector())
-    assert jax.tree.structure(parsed) == jax.tree.structure(seen)
+    assert jax.tree.structure(parsed) == jax.tree.structure(expected)
     assert jax.tree.map(jax.typeof, parsed) == jax.tree.map(
-        lambda leaf: jax.typeof(np.zeros(leaf.shape, leaf.dtype)), seen
+        lambda leaf: jax.typeof(np.zeros(leaf.shape, leaf.dtype)), expected
     )
 
 
@@ -531,8 +531,8 @@ def through_json(vector):
 @pytest.mark.parametrize("flat_blocks", [False, True])
 @pytest.mark.parametrize("first", [False, True])
 def test_emitted_vectors_fit_the_schema(validator, first, flat_blocks):
-    for told in (None, hint(206, 3), hint(201, -1)):
-        vector = a_vector(first, flat_blocks, hint=told)
+    for hint_objects in (None, hint(206, 3), hint(201, -1)):
+        vector = a_vector(first, flat_blocks, hint=hint_objects)
         validator.validate(through_json(vector))
     assert validator.is_valid(through_json(a_vector(first, flat_blocks, image="abcd")))
 

@@ -82,8 +82,8 @@ def state_heading(x: float, y: float, base=(0.0, 0.0), blocks=()):
 
 def place(state, shares):
     table = jnp.asarray(shares + [0.0] * (spawn.AHEAD_DRAWS + 1 - len(shares)))
-    p, found, drawn = spawn.place_ahead(state, lambda attempt: table[attempt])
-    return np.array([float(c) for c in p]), bool(found), int(drawn)
+    p, placed, drawn = spawn.place_ahead(state, lambda attempt: table[attempt])
+    return np.array([float(c) for c in p]), bool(placed), int(drawn)
 
 
 def test_where_a_block_appears_says_nothing_of_how_it_moves(flooded):
@@ -98,14 +98,14 @@ def test_where_a_block_appears_says_nothing_of_how_it_moves(flooded):
         v = np.stack(block.v)
         return [*np.stack(block.p), *np.abs(v), *np.sign(v)]
 
-    found = np.corrcoef(np.stack([*new_block(3), *new_block(4)]))
+    correlation = np.corrcoef(np.stack([*new_block(3), *new_block(4)]))
     # Of 256 lanes: a standard deviation of 1/16.
-    assert np.abs(found - np.eye(len(found))).max() < 5 / 16
+    assert np.abs(correlation - np.eye(len(correlation))).max() < 5 / 16
 
 
 def test_a_block_ahead_appears_on_the_way_from_the_origin():
-    p, found, drawn = place(state_heading(3.0, 4.0, base=(-3.0, 0.0)), [0.4])
-    assert found and drawn == 1
+    p, placed, drawn = place(state_heading(3.0, 4.0, base=(-3.0, 0.0)), [0.4])
+    assert placed and drawn == 1
     np.testing.assert_allclose(p, [2.4, 3.2, 1.0], rtol=1e-6)
 
 
@@ -120,8 +120,8 @@ def test_a_block_ahead_appears_on_the_way_from_the_origin():
 )
 def test_places_that_are_taken_are_drawn_again(base, blocks, rejected):
     state = state_heading(2.0, 0.0, base, blocks)
-    p, found, drawn = place(state, [rejected, 0.35])
-    assert found and drawn == 2
+    p, placed, drawn = place(state, [rejected, 0.35])
+    assert placed and drawn == 2
     np.testing.assert_allclose(p, [3.5, 0.0, 1.0], rtol=1e-6)
 
 
@@ -142,10 +142,10 @@ def test_bounds_of_places_are_the_originals(base, blocks, taken, free):
 
 def test_after_a_hundred_and_one_taken_places_no_block_appears():
     state = state_heading(2.0, 0.0)
-    _, found, drawn = place(state, [0.0] * spawn.AHEAD_DRAWS + [0.3])
-    assert not found and drawn == spawn.AHEAD_DRAWS
-    _, found, _ = place(state, [0.0] * (spawn.AHEAD_DRAWS - 1) + [0.3])
-    assert found
+    _, placed, drawn = place(state, [0.0] * spawn.AHEAD_DRAWS + [0.3])
+    assert not placed and drawn == spawn.AHEAD_DRAWS
+    _, placed, _ = place(state, [0.0] * (spawn.AHEAD_DRAWS - 1) + [0.3])
+    assert placed
 
 
 def test_a_cart_that_has_not_moved_has_no_way():
@@ -161,8 +161,8 @@ def test_a_full_world_takes_no_more_blocks():
 
 @pytest.mark.parametrize("seed", [0, 7, 2**40 + 3])
 def test_distances_of_108_are_those_of_pythons_own_generator(seed):
-    own = random.Random(seed)
-    assert wsu_distances(seed, 5).tolist() == [own.random() for _ in range(5)]
+    generator = random.Random(seed)
+    assert wsu_distances(seed, 5).tolist() == [generator.random() for _ in range(5)]
 
 
 def test_the_originals_later_blocks_do_not_depend_on_how_many_are_drawn():

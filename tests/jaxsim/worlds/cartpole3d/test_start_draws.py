@@ -29,10 +29,10 @@ def draw():
 
 def assert_independent(columns):
     names = list(columns)
-    found = np.corrcoef(np.stack([columns[name] for name in names]))
+    correlation = np.corrcoef(np.stack([columns[name] for name in names]))
     for i, one in enumerate(names):
         for j, other in enumerate(names[:i]):
-            assert abs(found[i, j]) < LARGEST, (one, other, found[i, j])
+            assert abs(correlation[i, j]) < LARGEST, (one, other, correlation[i, j])
 
 
 def of_episode(state):

@@ -19,7 +19,7 @@ KEY = rng.words(jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
-def begun():
+def world():
     """A start of a world with room for more blocks, whose third tick brings one."""
     values = {"spawn/period": 3, "spawn/speed_min": 3.0, "spawn/speed_max": 5.0}
     env, params = jaxsim.make("CartPole3D-v0", values, max_steps=8)
@@ -33,28 +33,28 @@ def number(state):
 # Blocks that appear -------------------------------------------------------------------------------
 
 
-def test_a_block_appears_in_every_third_tick_and_the_hidden_one_is_the_first(begun):
-    state, params, _ = begun
+def test_a_block_appears_in_every_third_tick_and_the_hidden_one_is_the_first(world):
+    state, params, _ = world
     supplied = jax.jit(spawn.supply)
-    there = number(state)
+    count = number(state)
     for step in range(-1, 9):
         after = supplied(params, KEY, replace(state, step=jnp.int32(step)))
         due = step in (1, 4, 7)
-        assert number(after) == there + due, step
+        assert number(after) == count + due, step
 
 
-def test_a_block_without_a_place_forgets_the_way_and_does_not_appear(begun):
-    state, _, _ = begun
+def test_a_block_without_a_place_forgets_the_way_and_does_not_appear(world):
+    state, _, _ = world
     heading = Vector(*(jnp.float32(c) for c in (1.0, 2.0, 0.0)))
     state = replace(state, supply=replace_heading(state.supply, heading))
     p = v = Vector(*(jnp.float32(c) for c in (1.0, 1.0, 5.0)))
-    for due, found, more, way in (
+    for due, placed, more, way in (
         (True, True, 1, 0.0),
         (True, False, 0, 0.0),
         (False, True, 0, 1.0),
         (False, False, 0, 1.0),
     ):
-        after = spawn.add_block(state, p, v, jnp.bool_(due), jnp.bool_(found))
+        after = spawn.add_block(state, p, v, jnp.bool_(due), jnp.bool_(placed))
         assert number(after) == number(state) + more
         assert [float(c) for c in after.supply.heading] == [way, 2 * way, 0.0]
 
@@ -153,19 +153,19 @@ def test_forces_of_attraction_are_those_of_the_parameters(share):
     ]
     cart = SimpleNamespace(x=jnp.float32(3.0), y=jnp.float32(4.0))
 
-    def found(**values):
+    def forces(**values):
         params = replace(Params(), **values)
         forces_ = attraction.attraction(params, cart, blocks, jnp.float32(share))
         return [[float(c) for c in force] for force in forces_]
 
-    drawn = found(pull_centroid=2.0, pull_centroid_random=4.0)
+    drawn = forces(pull_centroid=2.0, pull_centroid_random=4.0)
     size = 2.0 + 4.0 * share
     np.testing.assert_allclose(drawn, [[-size, 0, 0], [size, 0, 0]], atol=1e-5)
     np.testing.assert_allclose(
-        found(pull_cart=10.0), [[0, 10, 0], [10 / 2**0.5, 10 / 2**0.5, 0]], atol=1e-5
+        forces(pull_cart=10.0), [[0, 10, 0], [10 / 2**0.5, 10 / 2**0.5, 0]], atol=1e-5
     )
     to_origin = [[-5 * c / np.hypot(place[0], 0.5) for c in place] for place in places]
-    np.testing.assert_allclose(found(pull_origin=5.0), to_origin, atol=1e-5)
+    np.testing.assert_allclose(forces(pull_origin=5.0), to_origin, atol=1e-5)
 
 
 def test_the_random_part_of_an_attraction_is_drawn_in_every_tick():
@@ -199,23 +199,23 @@ def test_every_reading_has_noise_of_its_own():
         for p, v in zip(errors.block_position, errors.block_velocity, strict=True)
         for c in (*p, *v)
     ]
-    found = np.array([*cart, *blocks])
-    assert np.all(found != 0)
+    offsets = np.array([*cart, *blocks])
+    assert np.all(offsets != 0)
     # The same draw anywhere would leave a difference of rounding only.
-    apart = np.abs(found[:, None] - found) + np.eye(len(found))
+    apart = np.abs(offsets[:, None] - offsets) + np.eye(len(offsets))
     assert apart.min() > 1e-4
     again = noise.disturb(exact, state.sensors, jnp.int32(4))
     assert float(again.cart_position.x) != float(exact.cart_position.x) + errors.cart_position.x
 
 
-def test_an_episode_with_an_extra_bounce_has_it_at_walls_and_between_blocks(begun, monkeypatch):
+def test_an_episode_with_an_extra_bounce_has_it_at_walls_and_between_blocks(world, monkeypatch):
     from jaxsim.worlds.cartpole3d import tick
     from jaxsim.worlds.cartpole3d.types import Config
 
-    seen = {}
+    restitution = {}
 
     def move(params, moving, forces, active, leaving):
-        seen.update(wall=params.restitution_wall, block=params.restitution_block)
+        restitution.update(wall=params.restitution_wall, block=params.restitution_block)
         return tick.Moved(moving, active, tick.EVERY)
 
     env, params = jaxsim.make("CartPole3D-v0", level=204, difficulty="easy")
@@ -225,5 +225,5 @@ def test_an_episode_with_an_extra_bounce_has_it_at_walls_and_between_blocks(begu
     )
     extra = float(state.extra_bounce)
     assert 0 < extra <= 0.1
-    assert float(seen["wall"]) == pytest.approx(1.05 + extra)
-    assert float(seen["block"]) == pytest.approx(1.05 + extra)
+    assert float(restitution["wall"]) == pytest.approx(1.05 + extra)
+    assert float(restitution["block"]) == pytest.approx(1.05 + extra)

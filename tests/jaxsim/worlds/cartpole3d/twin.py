@@ -308,8 +308,8 @@ def _hits(w: World, on_pole: bool) -> list[Contact]:
             j[n + 3 :] = -np.cross(arm, normal)
         else:
             j[n + 2] = -np.cross(arm, normal)[2]
-        own = "restitution_pole" if on_pole else "restitution_cart"
-        rows.append(Contact(j, gap, p["restitution_block"] * p[own]))
+        key = "restitution_pole" if on_pole else "restitution_cart"
+        rows.append(Contact(j, gap, p["restitution_block"] * p[key]))
     return rows
 
 
