@@ -1,7 +1,6 @@
 """Agents as pure functions: policies and novelty predictions."""
 
 from functools import cache
-from typing import Any
 
 from jaxsim import parameters
 from jaxsim.agents import mpc, reference, residual, wow
@@ -84,7 +83,7 @@ def fitted(name: str, env: Env, params: Params) -> Agent:
     return _learner(name, (env, params)) if name in LEARNERS else get(name)
 
 
-def _learner(name: str, of: tuple[Any, Any] | None = None) -> Agent:
+def _learner(name: str, of: tuple[Env, Params] | None = None) -> Agent:
     # Imported here, as optax is slow to import and only learners need it.
     from jaxsim import training
 
