@@ -6,7 +6,7 @@ lifetime `first_lifetime` + i as a `Session` does, tick for tick.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,30 +15,32 @@ import numpy as np
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 from jaxsim import counters, rng
+from jaxsim.env import Env
 from jaxsim.lanes.crew import MULTIPLE
 from jaxsim.lanes.state import where
 from jaxsim.lanes.worlds import of_lanes
+from jaxsim.pytrees import Leaf, Observation, Params, State
 
 
 class Status(NamedTuple):
     """Status of the episodes of all lanes; leaves (P,)."""
 
-    observation: Any
-    score: Any  # float32, sum of rewards
-    tick: Any  # int32, steps taken; -1 before the hidden first one
-    terminated: Any
-    over: Any
-    nonfinite: Any
-    performance: Any  # float32
+    observation: Observation
+    score: Leaf  # float32, sum of rewards
+    tick: Leaf  # int32, steps taken; -1 before the hidden first one
+    terminated: Leaf
+    over: Leaf
+    nonfinite: Leaf
+    performance: Leaf  # float32
 
 
 class _Episodes(NamedTuple):
     """Episodes in play; leaves (P,)."""
 
     keys: rng.Words
-    world: Any  # int32
-    params: tuple[Any, ...]  # one a world
-    states: tuple[Any, ...]  # one a world; only that of the lane's own world is valid
+    world: Leaf  # int32
+    params: tuple[Params, ...]  # one a world
+    states: tuple[State, ...]  # one a world; only that of the lane's own world is valid
     status: Status
 
 
@@ -115,7 +117,12 @@ class Abreast:
 
 @partial(jax.jit, static_argnames="envs")
 def _open(
-    envs: tuple[Any, ...], tables: Sequence[Any], keys: rng.Words, number: Any, world: Any, row: Any
+    envs: tuple[Env, ...],
+    tables: Sequence[Params],
+    keys: rng.Words,
+    number: Leaf,
+    world: Leaf,
+    row: Leaf,
 ) -> _Episodes:
     """Episodes of all lanes before their hidden first step."""
     params = []
@@ -133,7 +140,7 @@ def _open(
 
 
 @partial(jax.jit, static_argnames="envs")
-def _step(envs: tuple[Any, ...], episodes: _Episodes, actions: Any, moving: Any) -> _Episodes:
+def _step(envs: tuple[Env, ...], episodes: _Episodes, actions: Leaf, moving: Leaf) -> _Episodes:
     """Step the lanes that move. The first step of an episode is hidden and does not count."""
     tick = episodes.status.tick + 1
     key = rng.to_key(rng.fold(episodes.keys, counters.STEP, tick))

@@ -3,7 +3,6 @@
 import runpy
 import traceback
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -11,6 +10,8 @@ from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 from jaxsim import agents, image_settings, registry
 from jaxsim.agents import Agent
+from jaxsim.env import Env
+from jaxsim.pytrees import Params
 
 SUFFIX = ".py"
 
@@ -71,7 +72,7 @@ def of_schedule(name: str, schedule: Schedule) -> Agent:
     return agent
 
 
-def _one(path: Path, variable: str, variables: dict[str, Any]) -> Agent:
+def _one(path: Path, variable: str, variables: dict[str, object]) -> Agent:
     value = variables.get(variable)
     if not isinstance(value, Agent):
         kind = "no such variable" if value is None else f"a {type(value).__name__}"
@@ -79,7 +80,7 @@ def _one(path: Path, variable: str, variables: dict[str, Any]) -> Agent:
     return value
 
 
-def _variables(path: Path) -> dict[str, Any]:
+def _variables(path: Path) -> dict[str, object]:
     """Run a file; return its variables by name."""
     try:
         return runpy.run_path(str(path), run_name=path.stem)
@@ -91,10 +92,10 @@ def _variables(path: Path) -> dict[str, Any]:
         raise ValueError(f"agent {where} raised {reason}") from error
 
 
-_FITTING = set[tuple[Any, Any]]()
+_FITTING = set[tuple[Agent, Env]]()
 
 
-def check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
+def check_fit(agent: Agent, env: Env, name: str, params: Params) -> None:
     """Refuse an agent that cannot act on the observations of an environment.
 
     Args:
@@ -111,7 +112,7 @@ def check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
         return
     import chex  # here, because most commands check no agent
 
-    def act(key: jax.Array) -> Any:
+    def act(key: jax.Array) -> jax.Array:
         observation = env.observe(env.start(key, params))
         memory = agent.init(key)
         first_memory = agent.begin(memory, key)

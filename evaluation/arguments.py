@@ -5,7 +5,9 @@ import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from evaluation.json_types import JsonValue
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The subparsers to which a command or its parts are added."""
@@ -35,7 +37,7 @@ def add_command(commands: Commands, name: str, text: str, examples: str) -> argp
     return parser
 
 
-def parameter(text: str) -> tuple[str, Any]:
+def parameter(text: str) -> tuple[str, JsonValue]:
     """Read a parameter of a task from PATH=VALUE; the value is JSON, or a word.
 
     Raises:

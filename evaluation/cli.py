@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evaluation import __version__, catalogue
 from evaluation.arguments import Commands, add_l2data, add_measure, add_metric, add_out, add_speed
@@ -40,6 +40,13 @@ from evaluation.shims import commands as shims_commands
 from evaluation.sweep import commands as sweep_commands
 from evaluation.train import commands as train_commands
 from evaluation.view import commands as view_commands
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evaluation.l2m.run import Job as MainJob
+    from evaluation.report import Report
+    from evaluation.schedule import Schedule
 
 FAILED, USAGE_ERROR = 1, 2
 INTERRUPTED = 130
@@ -331,7 +338,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _play(job: Any, schedule: Any, stop: Stop, console: Any) -> Any:
+def _play(job: "MainJob", schedule: "Schedule", stop: Stop, console: "Console | None") -> "Report":
     """Run a job, with a progress bar if there is a console."""
     from evaluation.l2m import run as main_job
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evaluation.json_types import JsonValue
+
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a full disk or quota."""
 CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -106,7 +108,7 @@ def sync(folder: Path) -> None:
         os.close(handle)
 
 
-def read_json(path: Path, most: int, what: str = "", **decoder: Any) -> Any:
+def read_json(path: Path, most: int, what: str = "", **decoder: Any) -> JsonValue:
     """The value of a JSON file.
 
     Args:
@@ -200,7 +202,7 @@ def _umask() -> int:
     return mask
 
 
-def write_json(path: Path, values: Any) -> None:
+def write_json(path: Path, values: JsonValue) -> None:
     """Write strict JSON: no NaN, no Infinity.
 
     Raises:

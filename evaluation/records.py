@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping
 from evaluation.schedule import Schedule
 
 METADATA_KEY = b"jaxsim"
@@ -54,7 +56,7 @@ class Records:
     columns: Mapping[str, np.ndarray]
     novelty_levels: np.ndarray
     first_lifetime: int = 0
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: JsonMapping = field(default_factory=dict)
 
     @property
     def num_lifetimes(self) -> int:
@@ -116,7 +118,7 @@ class Records:
         lifetimes, episodes = self.num_lifetimes, self.schedule.num_episodes
         fixed = _schedule_columns(self.schedule, self.novelty_levels)
         numbers = np.arange(self.first_lifetime, self.first_lifetime + lifetimes, dtype=np.int32)
-        arrays: dict[str, Any] = {"lifetime": pa.array(np.repeat(numbers, episodes))}
+        arrays: dict[str, pa.Array] = {"lifetime": pa.array(np.repeat(numbers, episodes))}
         arrays |= {name: _tiled(column, lifetimes) for name, column in fixed.items()}
         for name, dtype in COLUMNS.items():
             arrays[name] = pa.array(np.ascontiguousarray(self.columns[name], dtype).ravel())
@@ -132,12 +134,12 @@ class Records:
         write_whole(path, sink.getvalue().to_pybytes())
 
 
-def _schedule_columns(schedule: Schedule, novelty_levels: np.ndarray) -> dict[str, Any]:
+def _schedule_columns(schedule: Schedule, novelty_levels: np.ndarray) -> dict[str, npt.ArrayLike]:
     """Columns that are the same in every lifetime, (E,) each."""
     block = schedule.episode_blocks()
     blocks = schedule.blocks
 
-    def per_block(values: list[Any]) -> Any:
+    def per_block(values: list[str]) -> pa.Array:
         return pa.array(values).dictionary_encode().take(pa.array(block))
 
     variants = schedule.block_variants()

@@ -19,18 +19,21 @@ The lifetime continues with the memory of the first of these episodes.
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.records import Records
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, counters
 from jaxsim.agents import Agent
+from jaxsim.agents.base import Memory
 from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds, Rows
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.world import NONFINITE
 
 SEGMENT = 16
@@ -78,8 +81,8 @@ class Snapshot:
     """
 
     rounds: int
-    memory: Any
-    outcome: Any
+    memory: Memory
+    outcome: Tree
 
 
 class Keeper(Protocol):
@@ -116,7 +119,7 @@ def play(
     width: int = 1,
     options: Options | None = None,
     progress: Progress | None = None,
-    memory: Any = None,
+    memory: Memory = None,
     keeper: Keeper | None = None,
 ) -> Records:
     """Play a schedule with a pure agent, many lifetimes at once.
@@ -163,7 +166,7 @@ def play(
     return Records(schedule, columns, run.tasks.novelty_levels, first_lifetime, metadata)
 
 
-def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> dict[str, Any]:
+def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> JsonObject:
     """Metadata of faults: lifetime, first episode that it affects, and reason; {} for none."""
     faults = [
         {
@@ -220,7 +223,7 @@ class _Run:
         self,
         options: Options,
         progress: Progress | None,
-        memory: Any,
+        memory: Memory,
         keeper: Keeper | None,
     ) -> dict[str, np.ndarray]:
         """Play the whole schedule; return (L, E) columns."""
@@ -264,7 +267,7 @@ class _Run:
         columns = self._columns(crew.no_rows(), np.zeros((0, 1), np.int32))
         return Snapshot(0, crew.memory(), columns)
 
-    def _snapshot(self, rounds: int, crew: Crew, parts: list[Any]) -> Snapshot:
+    def _snapshot(self, rounds: int, crew: Crew, parts: list[Tree]) -> Snapshot:
         """Return the snapshot after so many rounds; joins `parts` in place."""
         parts[:] = [_concatenated(parts)]
         return Snapshot(rounds, crew.memory(), parts[0])
@@ -336,11 +339,11 @@ class _Run:
         return columns | {"complete": complete}
 
 
-def rows_at(tree: Any, index: np.ndarray) -> Any:
+def rows_at(tree: Tree, index: np.ndarray) -> Tree:
     """Rows of all leaves, NumPy; a copy."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
-def _concatenated(parts: list[Any]) -> Any:
+def _concatenated(parts: list[Tree]) -> Tree:
     """Concatenate columns of stretches along the episodes, (L, E)."""
     return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)

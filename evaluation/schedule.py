@@ -5,14 +5,20 @@ the engines, the metrics and the logs see nothing else.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from evaluation.json_types import JsonMapping, JsonObject
+
 Mode = Literal["train", "test"]
 Value = float | int | str
+Parameters = tuple[tuple[str, Value], ...]
+"""(path, value) pairs, sorted by path."""
+Variant = tuple[str, Parameters]
+"""Task with its parameters."""
 
 FIRST_3D = 100
 """Levels of the novelty catalogue with smaller numbers have two dimensions."""
@@ -38,7 +44,7 @@ class Block:
     phase: int
     mode: Mode
     task: str
-    parameters: tuple[tuple[str, Value], ...]
+    parameters: Parameters
     count: int
     learning: bool
     sub_episodes: int = 1
@@ -49,18 +55,18 @@ class Block:
         return self.count // self.sub_episodes
 
     @property
-    def variant(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
+    def variant(self) -> Variant:
         """What is played: the task with its parameters."""
         return self.task, self.parameters
 
 
-def level_variant(level: int, difficulty: str) -> tuple[str, tuple[tuple[str, Value], ...]]:
+def level_variant(level: int, difficulty: str) -> Variant:
     """Task and parameters of a level of the novelty catalogue."""
     task = "CartPole2D" if level < FIRST_3D else "CartPole3D"
     return task, (("novelty/difficulty", difficulty), ("novelty/level", level))
 
 
-def _block_json(block: Block) -> dict[str, Any]:
+def _block_json(block: Block) -> JsonObject:
     """Plain JSON values; without sub-episodes where an episode has just one."""
     values = {**asdict(block), "parameters": dict(block.parameters)}
     return {k: v for k, v in values.items() if k != "sub_episodes" or v > 1}
@@ -83,7 +89,7 @@ class Schedule:
     author: str = ""
 
     @property
-    def variants(self) -> tuple[tuple[str, tuple[tuple[str, Value], ...]], ...]:
+    def variants(self) -> tuple[Variant, ...]:
         """Distinct (task, parameters) pairs in order of first appearance; P of them."""
         return tuple(dict.fromkeys(block.variant for block in self.blocks))
 
@@ -138,7 +144,7 @@ class Schedule:
         )
         return cls(name, tuple(blocks), source, ", ".join(authors))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; `from_json` is the inverse."""
         return {
             "name": self.name,
@@ -148,7 +154,7 @@ class Schedule:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Schedule":
+    def from_json(cls, values: JsonMapping) -> "Schedule":
         """Rebuild a schedule written by `to_json`."""
         blocks = tuple(
             Block(**{**b, "parameters": tuple(sorted(b["parameters"].items()))})

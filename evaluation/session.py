@@ -6,7 +6,7 @@ A `Log` collects episodes that are chosen one by one, in any order; `play` runs 
 with a `Player`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -15,11 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Mode, Schedule
 from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, counters, rng, spaces
 from jaxsim.agents import Agent, Entry, Episodes
+from jaxsim.agents.base import Memory
+from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
 from jaxsim.stepper import Keys, Outcome, Stepper, answer_at_once
 
 Progress = Callable[[int, int], None]
@@ -80,7 +83,7 @@ class Episode:
     """
 
     def __init__(
-        self, stepper: Stepper, params: Any, words: rng.Words, number: int, given: Any = None
+        self, stepper: Stepper, params: Params, words: rng.Words, number: int, given: State = None
     ) -> None:
         env = stepper.env
         self.env, self.params, self.number = env, params, number
@@ -95,7 +98,7 @@ class Episode:
         self.length, self.reward, self.last_reward = 0, 0.0, 0.0
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """State of the world, with NumPy leaves; agents must not see it."""
         return self._stepper.state
 
@@ -112,7 +115,7 @@ class Episode:
         """Key for the agent at the first observation, the same as in the scanner."""
         return rng.to_key(rng.fold(self._words, counters.BEGIN))
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: Leaf) -> Observation:
         """Advance one step.
 
         Args:
@@ -147,7 +150,7 @@ class Episode:
 
 
 @jax.jit
-def _episode_words(lifetime: rng.Words, number: Any) -> rng.Words:
+def _episode_words(lifetime: rng.Words, number: Leaf) -> rng.Words:
     """Counter key of an episode, the same as in the scanner."""
     return rng.fold(lifetime, counters.EPISODE, number)
 
@@ -160,7 +163,7 @@ def _keys(words: rng.Words) -> Keys:
 
 
 @partial(jax.jit, static_argnames="env")
-def _adopted(env: Any, key: rng.Words, start: Any, params: Any) -> Any:
+def _adopted(env: Any, key: rng.Words, start: State, params: Params) -> State:
     """A given state before the hidden first step, with the sensors of this episode."""
     return env.adopt(start, rng.to_key(key), params)
 
@@ -187,7 +190,7 @@ class Session:
         self._lifetime = rng.fold(counters.root(seed), jnp.uint32(lifetime))
         self.schedule, self.tasks = schedule, Tasks.of(schedule)
         self._variants = schedule.block_variants()[schedule.episode_blocks()]
-        self._worlds: dict[int, tuple[Stepper, Any]] = {}
+        self._worlds: dict[int, tuple[Stepper, Params]] = {}
 
     def compile(self) -> None:
         """Compile all programs that the episodes need, so that no agent waits for that."""
@@ -211,7 +214,7 @@ class Session:
             raise IndexError(f"episode is {number}; the schedule has {len(self._variants)}")
         return self.start(int(self._variants[number]), number)
 
-    def start(self, variant: int, number: int, given: Any = None) -> Episode:
+    def start(self, variant: int, number: int, given: State = None) -> Episode:
         """Open an episode of any variant and number.
 
         Args:
@@ -229,7 +232,7 @@ class Session:
         words = _episode_words(self._lifetime, np.uint32(number))
         return Episode(stepper.another(), params, words, number, given)
 
-    def _stepper(self, variant: int) -> tuple[Stepper, Any]:
+    def _stepper(self, variant: int) -> tuple[Stepper, Params]:
         """The stepper that episodes of a variant are copies of, and its parameters."""
         if variant not in self._worlds:
             env, params = self.tasks.variant(variant)
@@ -249,10 +252,10 @@ class Log:
 
     name: str
     source: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: JsonMapping = field(default_factory=dict)
     _blocks: list[Block] = field(default_factory=list, init=False)
     _rows: list[tuple[Result, Prediction]] = field(default_factory=list, init=False)
-    _levels: dict[Any, int] = field(default_factory=dict, init=False)
+    _levels: dict[Hashable, int] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
         """Number of episodes."""
@@ -306,7 +309,7 @@ class Log:
 def _same_run(block: Block, other: Block) -> bool:
     """Whether two neighbours belong to one maximal run."""
 
-    def kind(b: Block) -> Any:
+    def kind(b: Block) -> Hashable:
         return b.phase, b.mode, b.variant, b.learning
 
     return bool(kind(block) == kind(other))
@@ -329,7 +332,7 @@ def _columns(rows: list[tuple[Result, Prediction]]) -> dict[str, np.ndarray]:
     }
 
 
-def _metadata(values: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(values: JsonMapping) -> JsonObject:
     versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
     return {"lifetimes": 1, "versions": versions, **values}
 
@@ -350,7 +353,7 @@ class Player(Protocol):
         """Begin a new episode; `episode.observation` is its first."""
         ...
 
-    def act(self, observation: Any) -> tuple[int, Prediction]:
+    def act(self, observation: Observation) -> tuple[int, Prediction]:
         """Return an action and a prediction of novelty."""
         ...
 
@@ -377,11 +380,11 @@ class PurePlayer:
         initial = jax.jit(agent.init)(rng.to_key(words))
         self._memory = jax.jit(agent.assign)(initial, jnp.uint32(lifetime))
         self._episode: Episode | None = None
-        self._steps: list[Any] = []
+        self._steps: list[Tree] = []
         self._rewards: list[float] = []
 
     @property
-    def memory(self) -> Any:
+    def memory(self) -> Memory:
         """The agent's present memory."""
         return self._memory
 
@@ -398,7 +401,7 @@ class PurePlayer:
         self._episode, self._steps, self._rewards = episode, [], []
         self._memory = self._begin(self._memory, episode.begin_key())
 
-    def act(self, observation: Any) -> tuple[int, Prediction]:
+    def act(self, observation: Observation) -> tuple[int, Prediction]:
         """Choose an action."""
         assert self._episode is not None, "begin comes first"
         before = self._memory
@@ -421,14 +424,14 @@ class PurePlayer:
             episodes = replace(Episodes(*totals), **steps)
             self._memory = self._learn(self._memory, episodes)
 
-    def _padded_trace(self) -> tuple[Any, Any, Any]:
+    def _padded_trace(self) -> tuple[Tree, Leaf, Tree]:
         """Trace, rewards and last trace of the episode as in `Episodes`, padded with zeros."""
         if not self._trace:
             return None, None, None
         assert self._episode is not None, "begin comes first"
         most = self._episode.env.max_steps
 
-        def rows(*leaves: Any) -> jax.Array:
+        def rows(*leaves: Leaf) -> jax.Array:
             values = np.stack([np.asarray(leaf) for leaf in leaves])
             padded = np.zeros((1, most, *values.shape[1:]), values.dtype)
             padded[0, : len(values)] = values

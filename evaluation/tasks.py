@@ -5,7 +5,7 @@ All tasks of a schedule share one observation and one action space, CartPole3D's
 length of their longest. So one agent can play all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from evaluation.schedule import Schedule
 from jaxsim import registry
 from jaxsim.agents import Entry
 from jaxsim.embedding import SLOTS, embed
+from jaxsim.env import Env
+from jaxsim.pytrees import Observation, Params
 from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
 
 
@@ -29,7 +31,7 @@ class EnvTable(NamedTuple):
     """
 
     env: Any
-    params: Any
+    params: Params
 
 
 _latest: list[tuple[Schedule, "Tasks"]] = []
@@ -83,7 +85,7 @@ class Tasks:
         """Return the environment of one variant."""
         return self.worlds[self.world[index]].env
 
-    def variant(self, index: int) -> tuple[Any, Any]:
+    def variant(self, index: int) -> tuple[Any, Params]:
         """Return environment and parameters, scalar leaves, of one variant."""
         env, table = self.worlds[self.world[index]]
         row = int(self.row[index])
@@ -111,7 +113,7 @@ def entries(schedule: Schedule) -> Entry:
     )
 
 
-def _shared(needed: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
+def _shared(needed: Sequence[Env]) -> tuple[list[Env], np.ndarray]:
     """Merge environments that one can cover, and give all of them the same spaces.
 
     Returns:
@@ -138,7 +140,7 @@ def _shared(needed: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
     return [embed(env, slots) for env in envs], np.array(indices, np.int32)
 
 
-def _covering(env: Any, other: Any) -> Any:
+def _covering(env: Any, other: Env) -> Env | None:
     """Return an environment that covers both; None if there is none."""
     if env == other:
         return env
@@ -165,11 +167,11 @@ def _check_spaces(worlds: Sequence[EnvTable], names: Sequence[str]) -> None:
             )
 
 
-def _space(world: EnvTable) -> Any:
+def _space(world: EnvTable) -> Hashable:
     """Number of actions, and structure, shapes and types of observations, of a world."""
     params = jax.tree.map(lambda leaf: leaf[0], world.params)
 
-    def observe(key: jax.Array) -> Any:
+    def observe(key: jax.Array) -> Observation:
         return world.env.observe(world.env.start(key, params))
 
     leaves, structure = jax.tree.flatten(jax.eval_shape(observe, jax.random.key(0)))

@@ -39,8 +39,10 @@ from typing import Any
 
 from jaxsim import novelty
 from jaxsim.backend import configure_cpu, keep_compiled
+from jaxsim.env import Env
 from jaxsim.lanes.crew import Spread
 from jaxsim.parameters import Values
+from jaxsim.pytrees import Params
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
 from jaxsim.rollouts import Totals, rollout
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
@@ -64,7 +66,7 @@ register(
 )
 
 
-def _by_leans(values: Values, **options: Any) -> tuple[Any, Any]:
+def _by_leans(values: Values, **options: Any) -> tuple[Env, Params]:
     # Imported here, because only this environment needs agents.
     from jaxsim import lean_actions
 

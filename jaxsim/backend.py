@@ -22,13 +22,17 @@ import numpy as np
 
 from jaxsim.pytrees import Tree
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
 EXTRA_OPTION = f"{SMALL_LOOPS}=30000000"
 EXTRA_OPTIONS = "--xla_backend_extra_options"
 
-WHOLE_LOOPS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": "1"}
+WHOLE_LOOPS: dict[str, str | bool] = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_backend_optimization_level": "1",
+}
 """Options of XLA for programs whose loops are compiled whole."""
 
 TOO_LATE = (
@@ -107,7 +111,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def in_threads(function: Callable[..., T], number: int, items: Iterable[Any]) -> list[T]:
+def in_threads(function: Callable[[S], T], number: int, items: Iterable[S]) -> list[T]:
     """Call a function for every item in a number of threads, with the precision of this one.
 
     JAX sets 64-bit types per thread. With one thread the calls run in this thread, which may have
@@ -125,7 +129,7 @@ def in_threads(function: Callable[..., T], number: int, items: Iterable[Any]) ->
         return [function(item) for item in items]
     wide = bool(jax.config.read("jax_enable_x64"))
 
-    def call(item: Any) -> T:
+    def call(item: S) -> T:
         with _enable_x64(wide):
             return function(item)
 
@@ -178,7 +182,7 @@ def configure_cpu() -> None:
     os.environ["XLA_FLAGS"] = flags
 
 
-def compiled(lowered: Any, older_emitters: bool = False) -> Any:
+def compiled(lowered: jax.stages.Lowered, older_emitters: bool = False) -> jax.stages.Compiled:
     """Compile a lowered program.
 
     Args:
@@ -274,14 +278,14 @@ def opaque_one(number: jax.Array | float) -> jax.Array:
     return jax.lax.bitcast_convert_type(one, number.dtype)
 
 
-def batch_rule(of_lanes: Callable[..., Any]) -> Callable[..., Any]:
+def batch_rule(of_lanes: Callable[..., Tree]) -> Callable[..., Tree]:
     """Make a rule of `jax.custom_batching.custom_vmap` from a function of whole batches.
 
     Args:
       of_lanes: function of the same arguments, all of which have a leading axis of lanes.
     """
 
-    def rule(size: int, batched: Any, *arguments: Tree) -> Any:
+    def rule(size: int, batched: Tree, *arguments: Tree) -> Tree:
         filled = jax.tree.map(
             lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
             arguments,

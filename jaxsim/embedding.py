@@ -24,7 +24,7 @@ States, parameters, rewards and ends of episodes are those of the embedded world
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ import numpy as np
 
 from jaxsim import inputs, spaces
 from jaxsim.env import Env
-from jaxsim.pytrees import Params, State, Step
+from jaxsim.pytrees import Params, State, Step, Tree
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.cartpole import CartPole
 from jaxsim.worlds.cartpole2d import CartPole2D
@@ -40,6 +40,8 @@ from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.types import ACTIONS, UNROLLED, Vector
 from jaxsim.worlds.world import Attempt, rows_of
 from jaxsim.wrappers import WorldWrapper
+
+T = TypeVar("T")
 
 SLOTS = UNROLLED
 """Block slots of an observation, unless a task needs more."""
@@ -71,7 +73,7 @@ class Embedded(WorldWrapper, ABC):
         """Return the observation of a state."""
         return self.lifted(self.env.observe(state))
 
-    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, Any]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         observation, state = self.env.reset(key, params)
         return self.lifted(observation), state
@@ -102,11 +104,11 @@ class Embedded(WorldWrapper, ABC):
         return self.env.attempt(key, state, *self.converted(action, params), active, effort)
 
     @abstractmethod
-    def lifted(self, observation: Any) -> Observation:
+    def lifted(self, observation: Tree) -> Observation:
         """Return an observation of the embedded environment in CartPole3D's form."""
 
     @abstractmethod
-    def converted(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
+    def converted(self, action: jax.Array, params: Params) -> tuple[jax.Array, Params]:
         """Return the embedded environment's action and parameters for an action."""
 
 
@@ -116,7 +118,7 @@ class _EmbeddedCartPole2D(Embedded):
     def lifted(self, observation: Observation) -> Observation:
         return _padded(observation, self.slots)
 
-    def converted(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
+    def converted(self, action: jax.Array, params: Params) -> tuple[jax.Array, Params]:
         return jnp.where((action == RIGHT) | (action == LEFT), action, 0), params
 
 
@@ -167,7 +169,7 @@ def _padded(observation: Observation, slots: int) -> Observation:
     )
 
 
-def _stacked(slots: tuple[Any, ...], empty_slot: Any, count: int) -> Any:
+def _stacked(slots: tuple[T, ...], empty_slot: T, count: int) -> T:
     """Stack slots on a last axis, followed by empty ones."""
 
     def join(none: jax.Array, *leaves: jax.Array) -> jax.Array:
@@ -178,7 +180,7 @@ def _stacked(slots: tuple[Any, ...], empty_slot: Any, count: int) -> Any:
 
 
 @singledispatch
-def embed(env: Env, slots: int = SLOTS) -> Any:
+def embed(env: Env, slots: int = SLOTS) -> Env:
     """Return an environment with CartPole3D's observation and actions.
 
     Args:

@@ -24,11 +24,11 @@
 * `info["performance"]` is the task's score so far in [0, 1].
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 
-from jaxsim.pytrees import Observation, Params, State, Step
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step
 
 
 class Env(Protocol):
@@ -49,7 +49,7 @@ class Env(Protocol):
         """Steps after which an episode is truncated."""
         ...
 
-    def dt(self, params: Params) -> Any:
+    def dt(self, params: Params) -> Leaf:
         """Return the simulated time of one step, s, () or (L,).
 
         Args:

@@ -64,7 +64,7 @@ def check(values: Values) -> None:
             )
 
 
-def by_path(options: Any) -> dict[str, Any]:
+def by_path(options: object) -> dict[str, Any]:
     """Turn the option `image` of `jaxsim.make` into values by path.
 
     Args:

@@ -10,7 +10,7 @@ cart and pole is as old as theirs. An environment without a picture is not wrapp
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -197,7 +197,7 @@ def _(env: Imaging, observation: Imaged) -> jax.Array:
 
 
 @spaces.unflatten.register
-def _(env: Imaging, params: Params, vector: Leaf) -> Any:
+def _(env: Imaging, params: Params, vector: Leaf) -> NoReturn:
     raise ValueError("a picture cannot be turned back into an observation")
 
 

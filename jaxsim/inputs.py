@@ -1,13 +1,14 @@
 """Checks of values that callers pass; of traced values only the type can be checked."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
 
+from jaxsim.pytrees import Leaf
 
-def action_codes(action: Any, count: int, names: Sequence[str] = ()) -> Any:
+
+def action_codes(action: Leaf, count: int, names: Sequence[str] = ()) -> Leaf:
     """Return actions that a caller passed, after checking them.
 
     Args:

@@ -80,11 +80,11 @@ class Leaning(Wrapper):
         """Steps after which an episode is truncated."""
         return -(-int(self.env.max_steps) // TICKS)
 
-    def dt(self, params: Any) -> Any:
+    def dt(self, params: Params) -> Leaf:
         """Return the simulated time of one step, s."""
         return TICKS * self.env.dt(params)
 
-    def start(self, key: jax.Array, params: Any) -> LeaningState:
+    def start(self, key: jax.Array, params: Params) -> LeaningState:
         """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
         inner = self.env.start(key, params)
         return LeaningState(inner, jnp.zeros(jnp.shape(inner.step), bool))
@@ -93,14 +93,14 @@ class Leaning(Wrapper):
         """Return the observation of a state."""
         return _with_outlook(self.env.observe(state.inner))
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Leaned, LeaningState]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Leaned, LeaningState]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         observation, inner = self.env.reset(key, params)
         return _with_outlook(observation), LeaningState(
             inner, jnp.ones(jnp.shape(inner.step), bool)
         )
 
-    def step(self, key: jax.Array, state: LeaningState, action: jax.Array, params: Any) -> Step:
+    def step(self, key: jax.Array, state: LeaningState, action: jax.Array, params: Params) -> Step:
         """Hold a lean; see `jaxsim.env.Env.step`."""
         action = jnp.asarray(inputs.action_codes(action, len(LEANS), ()))
         lean = jnp.asarray(LEANS)[jnp.clip(action, 0, len(LEANS) - 1)]
@@ -150,7 +150,7 @@ def _(env: Leaning, observation: Leaned) -> jax.Array:
 
 
 @spaces.unflatten.register
-def _(env: Leaning, params: Any, vector: Leaf) -> Leaned:
+def _(env: Leaning, params: Params, vector: Leaf) -> Leaned:
     vector = jnp.asarray(vector)
     sensors = len(spaces.bounds(env.env, params)[0])
     width = sensors + len(Outlook._fields) * len(LEANS)
@@ -162,7 +162,7 @@ def _(env: Leaning, params: Any, vector: Leaf) -> Leaned:
 
 
 @spaces.bounds.register
-def _(env: Leaning, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def _(env: Leaning, params: Params) -> tuple[np.ndarray, np.ndarray]:
     low, high = spaces.bounds(env.env, params)
     zero, one = np.zeros(len(LEANS), low.dtype), np.ones(len(LEANS), low.dtype)
     free = np.inf * one  # a gap and a lean are as large as the world allows

@@ -7,13 +7,13 @@ which for a single environment takes far longer than the physics.
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import PyTreeDef
 
-from jaxsim.pytrees import Tree
+from jaxsim.pytrees import Leaf, Tree
 
 _WIDE = 8  # bytes of a leaf's element that takes two words
 _WORD = np.dtype(np.uint32)
@@ -21,7 +21,7 @@ _NARROW = (np.dtype(bool), np.dtype(np.uint8))
 """Types whose numbers take one word each."""
 
 
-Leaves = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+Leaves = tuple[tuple[tuple[int, ...], np.dtype], ...]
 
 
 class Packing:
@@ -32,7 +32,7 @@ class Packing:
       leaves: shape and dtype of each leaf, in the order of the structure.
     """
 
-    def __init__(self, treedef: Any, leaves: Leaves) -> None:
+    def __init__(self, treedef: PyTreeDef, leaves: Leaves) -> None:
         self.treedef, self.leaves = treedef, leaves
         self._hash = hash((treedef, leaves))  # once: a jitted function asks for it in every call
 
@@ -84,7 +84,7 @@ class Packing:
             parts.append(bits.reshape(-1))
         return jnp.concatenate(parts)
 
-    def unpack(self, words: jax.Array) -> Any:
+    def unpack(self, words: jax.Array) -> Tree:
         """Inverse of `pack`, for traced code.
 
         Args:
@@ -101,7 +101,7 @@ class Packing:
             leaves.append(leaf)
         return jax.tree.unflatten(self.treedef, leaves)
 
-    def read(self, words: Any) -> Any:
+    def read(self, words: Leaf) -> Tree:
         """Inverse of `pack` on the host: NumPy arrays, copies of what was packed.
 
         Leaves without axes are NumPy scalars.
@@ -121,7 +121,7 @@ class Packing:
         return jax.tree.unflatten(self.treedef, leaves)
 
     @cached_property
-    def _places(self) -> list[tuple[int, int, tuple[int, ...], np.dtype[Any], int | None]]:
+    def _places(self) -> list[tuple[int, int, tuple[int, ...], np.dtype, int | None]]:
         """First and last word of each leaf, its shape and dtype, and its index as a word.
 
         The index is None unless the leaf is one word that can be read as a number in its place.
@@ -135,13 +135,13 @@ class Packing:
         return places
 
     @cached_property
-    def _scalar_types(self) -> tuple[np.dtype[Any], ...]:
+    def _scalar_types(self) -> tuple[np.dtype, ...]:
         """Types of the leaves that are one word."""
         return tuple({dtype for _, _, _, dtype, index in self._places if index is not None})
 
 
 @lru_cache(maxsize=256)
-def _interned(treedef: Any, leaves: Leaves) -> Packing:
+def _interned(treedef: PyTreeDef, leaves: Leaves) -> Packing:
     """Return one object for equal packings, since calls of jitted functions compare them."""
     return Packing(treedef, leaves)
 
@@ -156,7 +156,7 @@ class Packed:
       packing: where each leaf lies.
     """
 
-    words: Any
+    words: Leaf
     packing: Packing
 
     @classmethod
@@ -165,20 +165,20 @@ class Packed:
         packing = Packing.of(tree)
         return cls(packing.pack(tree), packing)
 
-    def unpack(self) -> Any:
+    def unpack(self) -> Tree:
         """Return the tree, for traced code."""
         return self.packing.unpack(self.words)
 
-    def read(self) -> Any:
+    def read(self) -> Tree:
         """Return the tree with NumPy arrays for leaves."""
         return self.packing.read(self.words)
 
 
-def _words(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def _words(shape: tuple[int, ...], dtype: np.dtype) -> int:
     return math.prod(shape) * (2 if dtype.itemsize == _WIDE else 1)
 
 
-def _read(part: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def _read(part: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> Leaf:
     """A leaf from its words."""
     leaf = part.astype(dtype) if dtype in _NARROW else part.view(dtype)
     return leaf.reshape(shape)[()]

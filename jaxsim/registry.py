@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsim import image_settings, parameters
+from jaxsim.env import Env
 from jaxsim.parameters import Parameter, Values
+from jaxsim.pytrees import Params
 
 VERSIONED = re.compile(r"(?P<task>[A-Za-z][A-Za-z0-9]*)-v(?P<version>[0-9]+)")
 
@@ -32,7 +34,7 @@ class EnvSpec:
     """
 
     env_id: str
-    factory: Callable[..., tuple[Any, Any]]
+    factory: Callable[..., tuple[Env, Params]]
     parameters: Mapping[str, Parameter]
     fill: Callable[[Values], Values]
     check: Callable[[Values], None]
@@ -51,7 +53,7 @@ _SPECS: dict[str, EnvSpec] = {}
 
 def register(
     env_id: str,
-    factory: Callable[..., tuple[Any, Any]],
+    factory: Callable[..., tuple[Env, Params]],
     table: Mapping[str, Parameter],
     fill: Callable[[Values], Values] | None = None,
     check: Callable[[Values], None] | None = None,
@@ -128,7 +130,7 @@ def spec(name: str) -> EnvSpec:
     return max(versions, key=lambda s: int(s.env_id.rpartition("-v")[2]))
 
 
-def make(name: str, values: Values | None = None, /, **options: Any) -> tuple[Any, Any]:
+def make(name: str, values: Values | None = None, /, **options: Any) -> tuple[Any, Params]:
     """Build an environment and its parameters.
 
     Args:

@@ -9,10 +9,11 @@ At the border, keys are typed JAX keys (`jax.random.key`), so agents may use `ja
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 GOLDEN = 0x9E3779B9  # 2^32 / golden ratio, spreads consecutive counters
 NORMAL_LIMIT = 5.5  # no number of `normal` is larger; the largest is the quantile of 1 - 2^-25
@@ -83,7 +84,7 @@ def uniform(
     slot: jax.Array | int,
     low: jax.Array | float = 0.0,
     high: jax.Array | float = 1.0,
-    dtype: Any = jnp.float32,
+    dtype: DTypeLike = jnp.float32,
 ) -> jax.Array:
     """Draw from U[low, high) for one slot.
 
@@ -94,7 +95,7 @@ def uniform(
     return low + (high - low) * unit
 
 
-def normal(key: Words, slot: jax.Array | int, dtype: Any = jnp.float32) -> jax.Array:
+def normal(key: Words, slot: jax.Array | int, dtype: DTypeLike = jnp.float32) -> jax.Array:
     """Draw from the standard normal distribution for one slot.
 
     The value is the quantile of a number with 24 random bits, taken at the middle of its interval,

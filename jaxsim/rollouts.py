@@ -8,7 +8,6 @@ the other (`jaxsim.lanes`).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -33,8 +32,8 @@ class Totals:
     length: Leaf  # int32, steps
     performance: Leaf  # in [0, 1]
     reward: Leaf  # sum over the steps
-    terminated: Any  # bool; False where a limit ended the episode
-    complete: Any  # bool; False where a number was not finite
+    terminated: Leaf  # bool; False where a limit ended the episode
+    complete: Leaf  # bool; False where a number was not finite
 
 
 def rollout(
@@ -109,7 +108,7 @@ class _Share:
     def __init__(
         self,
         env: World,
-        table: Any,
+        table: Params,
         agent: Agent,
         seed: int,
         lists: tuple[np.ndarray, np.ndarray],
@@ -180,7 +179,7 @@ def _no_score(env: World) -> str:
     )
 
 
-def _table(params: Params, variant: Leaf, episodes: int) -> tuple[Any, np.ndarray]:
+def _table(params: Params, variant: Leaf, episodes: int) -> tuple[Params, np.ndarray]:
     """Parameters as a table of rows, and the row of each episode, (E,) int32."""
     params = jax.tree.map(np.asarray, params)
     shapes = {leaf.shape for leaf in jax.tree.leaves(params)}

@@ -11,7 +11,6 @@ leaf, without bounds.
 import math
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ import numpy as np
 
 from jaxsim import inputs, rng
 from jaxsim.env import Env
-from jaxsim.pytrees import Leaf, Params
+from jaxsim.pytrees import Leaf, Params, Tree
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
@@ -78,7 +77,7 @@ class Discrete:
             return jnp.zeros(x.shape, bool)
         return (x >= 0) & (x < self.n)
 
-    def checked(self, x: Leaf, shape: tuple[int, ...] = ()) -> Any:
+    def checked(self, x: Leaf, shape: tuple[int, ...] = ()) -> Leaf:
         """Return elements that a caller passed, after checking them outside traced code.
 
         Args:
@@ -129,7 +128,7 @@ class Box:
         return self.low.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """Floating type of one element."""
         return self.low.dtype
 
@@ -188,7 +187,7 @@ def observation_space(env: Env, params: Params = None) -> Box:
 
 
 @singledispatch
-def flatten(env: Env, observation: Any) -> jax.Array:
+def flatten(env: Env, observation: Tree) -> jax.Array:
     """Flatten an observation to a vector.
 
     Args:
@@ -209,7 +208,7 @@ def _(env: CartPole3D, observation: Observation) -> jax.Array:
 
 
 @singledispatch
-def unflatten(env: Env, params: Params, vector: Leaf) -> Any:
+def unflatten(env: Env, params: Params, vector: Leaf) -> Tree:
     """Inverse of `flatten`.
 
     Args:
@@ -257,7 +256,7 @@ def sensors_of(env: Env, params: Params, vector: Leaf) -> Observation:
 unflatten.register(CartPole3D, sensors_of)
 
 
-def _observation_of_one(env: Env, params: Params) -> Any:
+def _observation_of_one(env: Env, params: Params) -> Tree:
     """Shapes and types of an observation of one lane."""
     one = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], params)
     return jax.eval_shape(lambda key: env.observe(env.start(key, one)), jax.random.key(0))

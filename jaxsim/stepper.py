@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxsim import rng
 from jaxsim.env import Env
 from jaxsim.packing import Packed
-from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
 
 
 class Keys(NamedTuple):
@@ -71,18 +71,18 @@ class Outcome(NamedTuple):
 
     observation: Observation
     reward: Leaf
-    terminated: Any
-    truncated: Any
+    terminated: Leaf
+    truncated: Leaf
     performance: Leaf
-    nonfinite: Any
-    right: Any
+    nonfinite: Leaf
+    right: Leaf
 
 
-View = Callable[[Any, Any], Any]
+View = Callable[[Env, Observation], Observation]
 """Function (env, observation) -> form in which the observation is shown, leaves (); traced."""
 
 
-def as_it_is(env: Env, observation: Observation) -> Any:
+def as_it_is(env: Env, observation: Observation) -> Observation:
     """Show an observation unchanged."""
     return observation
 
@@ -149,7 +149,7 @@ class Stepper:
         return outcome
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """The environment's state, NumPy leaves; None before the first episode."""
         return None if self._running is None else self._running.read().state
 
@@ -182,8 +182,8 @@ class _Programs:
     """
 
     draw: Callable[[Keys, Packed], Packed]
-    quick: Callable[[Packed, Any, Packed], tuple[Packed, Packed]]
-    whole: Callable[[Packed, Any, Packed], tuple[Packed, Packed]]
+    quick: Callable[[Packed, Leaf, Packed], tuple[Packed, Packed]]
+    whole: Callable[[Packed, Leaf, Packed], tuple[Packed, Packed]]
     observe: Callable[[Packed], Packed]
 
     @staticmethod
@@ -214,7 +214,12 @@ def _observed(env: Env, view: View, running: Packed) -> Packed:
 
 
 def _advanced(
-    env: Env, view: View, step: Any, running: Packed, action: Leaf, params: Packed
+    env: Env,
+    view: View,
+    step: Callable[..., tuple[Step, jax.Array]],
+    running: Packed,
+    action: Leaf,
+    params: Packed,
 ) -> tuple[Packed, Packed]:
     before: Running = running.unpack()
     stepped, right = step(rng.to_key(before.key), before.state, action, params.unpack())
@@ -225,5 +230,5 @@ def _advanced(
     return Packed.of(after), Packed.of(Outcome(view(env, observation), *fields))
 
 
-def _whole_step(env: Env, key: jax.Array, *arguments: Tree) -> Any:
+def _whole_step(env: Env, key: jax.Array, *arguments: Tree) -> tuple[Step, jax.Array]:
     return env.step(key, *arguments), jnp.ones((), bool)

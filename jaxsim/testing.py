@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import PyTreeDef
 
 from jaxsim.env import Env
 from jaxsim.pytrees import Leaf, Params, State, Tree
@@ -29,16 +30,16 @@ SPOILT = (np.nan, np.inf, -np.inf)
 class _Counted:
     """A compiled function that counts how often it is traced for each shape of its keys."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Tree]) -> None:
         self.traces: Counter[tuple[int, ...]] = Counter()
 
-        def counted(*args: Any) -> Any:
+        def counted(*args: Tree) -> Tree:
             self.traces[args[0].shape] += 1
             return function(*args)
 
         self._compiled = jax.jit(counted)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Tree) -> Tree:
         return self._compiled(*args)
 
 
@@ -133,11 +134,11 @@ def check_env(
 # --- playing ----------------------------------------------------------------------------------
 
 
-def _mix(params: Params, lanes: int) -> Any:
+def _mix(params: Params, lanes: int) -> Params:
     """Parameters by lane: every float but a level's number scaled by one of `VARIANTS` factors."""
     factor = np.linspace(1 - SPREAD, 1 + SPREAD, VARIANTS)[np.arange(lanes) % VARIANTS]
 
-    def by_lane(path: Any, leaf: Leaf) -> jax.Array:
+    def by_lane(path: tuple[object, ...], leaf: Leaf) -> jax.Array:
         leaf = jnp.asarray(leaf)
         is_name = LEVEL_NUMBER in jax.tree_util.keystr(path)
         if is_name or not jnp.issubdtype(leaf.dtype, jnp.floating):
@@ -174,12 +175,12 @@ def _is_over(result: Tree) -> np.ndarray:
 # --- comparing --------------------------------------------------------------------------------
 
 
-def _require(condition: Any, sentence: str) -> None:
+def _require(condition: object, sentence: str) -> None:
     if not bool(condition):
         raise AssertionError(sentence)
 
 
-def _named(tree: Tree) -> list[tuple[str, Any]]:
+def _named(tree: Tree) -> list[tuple[str, Leaf]]:
     """Leaves with readable paths."""
     return [
         (jax.tree_util.keystr(path), leaf)
@@ -187,7 +188,7 @@ def _named(tree: Tree) -> list[tuple[str, Any]]:
     ]
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Tree, b: Tree) -> bool:
     """Whether two trees hold the same bits."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return all(
@@ -199,7 +200,7 @@ def _is_float(leaf: Leaf) -> bool:
     return bool(jnp.issubdtype(jnp.result_type(leaf), jnp.floating))
 
 
-def _check_close(ours: Any, expected: Any, what: str) -> None:
+def _check_close(ours: Tree, expected: Tree, what: str) -> None:
     """Compare two trees to the square root of the rounding; whole numbers exactly."""
     _check_same_tree(ours, expected, what)
     for (path, a), (_, b) in zip(_named(ours), _named(expected), strict=True):
@@ -212,16 +213,16 @@ def _check_close(ours: Any, expected: Any, what: str) -> None:
         _require(worst <= tolerance, f"{what}: {path} differs by {worst:.2g}")
 
 
-def _check_same_tree(a: Any, b: Any, what: str) -> None:
+def _check_same_tree(a: Tree, b: Tree, what: str) -> None:
     """Compare structure, shapes and types."""
-    shapes: list[Any] = [jax.tree.structure(tree) for tree in (a, b)]
+    shapes: list[PyTreeDef] = [jax.tree.structure(tree) for tree in (a, b)]
     _require(shapes[0] == shapes[1], f"{what}: the trees differ, {shapes[0]} and {shapes[1]}")
     for (path, x), (_, y) in zip(_named(a), _named(b), strict=True):
         kinds = [(jnp.shape(leaf), str(jnp.result_type(leaf))) for leaf in (x, y)]
         _require(kinds[0] == kinds[1], f"{what}: {path} is {kinds[0]} and {kinds[1]}")
 
 
-def _lane(tree: Tree, index: int) -> Any:
+def _lane(tree: Tree, index: int) -> Tree:
     return jax.tree.map(lambda leaf: leaf[index], jax.device_get(tree))
 
 
@@ -293,7 +294,7 @@ def _check_finite(first: Tree, history: list[_Step]) -> None:
         _require(not np.any(info["nonfinite"]), "info['nonfinite'] is set, yet all is finite")
 
 
-def _other_starts(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> Any:
+def _other_starts(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> Tree:
     """Result of `reset` for other keys, after a check that equal keys give equal results."""
     _require(_equal(first, programs.reset(keys, params)), "the same keys give another start")
     return programs.reset(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), params)
@@ -441,7 +442,7 @@ def _check_other_ways(programs: Programs, params: Params, history: list[_Step]) 
 def _check_company(programs: Programs, params: Params, history: list[_Step]) -> None:
     """A batch twice as large, with other lanes in its second half, gives the same bits."""
 
-    def double(a: Any, b: Any) -> Any:
+    def double(a: Tree, b: Tree) -> Tree:
         return jax.tree.map(lambda x, y: np.concatenate([x, y]), *jax.device_get((a, b)))
 
     lanes = len(history[0].action)

@@ -7,7 +7,7 @@ directly, and a wrapped environment is hashable.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,8 @@ import numpy as np
 
 from jaxsim import backend, rng, spaces
 from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
+
+T = TypeVar("T")
 
 Mode = Literal["same_step", "next_step", "freeze"]
 Make = Callable[[jax.Array, Params], Tree]
@@ -82,7 +84,7 @@ class Wrapper:
         """Steps after which an episode is truncated."""
         return self.env.max_steps
 
-    def dt(self, params: Params) -> Any:
+    def dt(self, params: Params) -> Leaf:
         """Return the simulated time of one step, s."""
         return self.env.dt(params)
 
@@ -188,7 +190,7 @@ class AutoReset(Wrapper):
         """Return the observation of a state."""
         return self.env.observe(state.inner)
 
-    def reset(self, key: jax.Array, params: Params) -> tuple[Any, AutoResetState]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, AutoResetState]:
         """Start an episode."""
         observation, inner = self.env.reset(key, params)
         return observation, AutoResetState(inner, jnp.zeros(_batch(key, params), bool))
@@ -214,7 +216,7 @@ class AutoReset(Wrapper):
 
     def _restarted(
         self, key: jax.Array, state: AutoResetState, params: Params
-    ) -> tuple[jax.Array, Any]:
+    ) -> tuple[jax.Array, State]:
         """Replace ended episodes by new starts, with the keys of their hidden steps."""
         over = state.over
         keys = jnp.broadcast_to(key, over.shape)
@@ -273,7 +275,7 @@ class TimeLimit(Wrapper):
         """Return the observation of a state."""
         return self.env.observe(state.inner)
 
-    def reset(self, key: jax.Array, params: Params) -> tuple[Any, TimeLimitState]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, TimeLimitState]:
         """Start an episode."""
         observation, inner = self.env.reset(key, params)
         return observation, TimeLimitState.at(inner, 0, _batch(key, params))
@@ -309,7 +311,7 @@ class FlattenObservation(Wrapper):
         """Return the observation of a state, (..., D)."""
         return spaces.flatten(self.env, self.env.observe(state))
 
-    def reset(self, key: jax.Array, params: Params) -> tuple[jax.Array, Any]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[jax.Array, State]:
         """Start an episode; the observation is (..., D)."""
         observation, state = self.env.reset(key, params)
         return spaces.flatten(self.env, observation), state
@@ -334,12 +336,12 @@ def _(env: FlattenObservation, observation: Observation) -> jax.Array:
 
 
 @spaces.unflatten.register
-def _(env: Wrapper, params: Params, vector: Leaf) -> Any:
+def _(env: Wrapper, params: Params, vector: Leaf) -> Observation:
     return spaces.unflatten(env.env, params, vector)
 
 
 @spaces.unflatten.register
-def _(env: FlattenObservation, params: Params, vector: Leaf) -> Any:
+def _(env: FlattenObservation, params: Params, vector: Leaf) -> Observation:
     return vector
 
 
@@ -353,7 +355,7 @@ def _batch(key: jax.Array, params: Params) -> tuple[int, ...]:
     return jnp.broadcast_shapes(key.shape, *(jnp.shape(leaf) for leaf in jax.tree.leaves(params)))
 
 
-def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Params, old: Tree) -> Any:
+def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Params, old: T) -> T:
     """Replace the lanes of a pytree that are over.
 
     Ended lanes are packed into groups, so that the cost of `make` follows their number. A gather
@@ -371,7 +373,7 @@ def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Params, 
     lanes = over.shape[0]
     size = min(lanes, max(SMALLEST_GROUP, lanes // GROUPS))
 
-    def replace_group(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
+    def replace_group(carry: tuple[jax.Array, T]) -> tuple[jax.Array, T]:
         pending, result = carry
         slot = jnp.cumsum(pending) - 1
         # Slots of a group without a lane repeat the last lane and are not used.

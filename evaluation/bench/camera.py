@@ -6,7 +6,6 @@ A step of its rates is a picture of `SIZE` x `SIZE` pixels from the corner, with
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 
@@ -14,6 +13,7 @@ import jaxsim
 from evaluation.bench.program import serve, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.settings import ProgramSettings
+from evaluation.json_types import JsonObject
 from jaxsim import render
 
 SIZE, LANES = 64, 64
@@ -26,7 +26,7 @@ class Pictures:
     settings: ProgramSettings
     draw: Callable[[], int] = field(init=False)
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Compile the program by drawing a batch."""
         env, params = jaxsim.make("CartPole3D-v0")
         keys = jax.random.split(jax.random.key(self.settings.seed), LANES)

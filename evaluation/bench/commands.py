@@ -4,18 +4,21 @@ import argparse
 import os
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evaluation.bench import show
 from evaluation.bench.run import CURVE, Benchmark, quick, run
 from evaluation.files import write_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NONE = "none"
 """Value of `--peer` for no peers."""
 SETTINGS = ("episodes", "rounds", "seconds", "agent", "seed", "threads", "chunk")
 
 
-def bench(arguments: argparse.Namespace, console: Any) -> None:
+def bench(arguments: argparse.Namespace, console: "Console | None") -> None:
     """Measure, and show and write the results.
 
     Args:

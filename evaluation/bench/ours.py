@@ -21,8 +21,10 @@ from evaluation.bench.program import Unavailable, serve, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.settings import ProgramSettings
 from evaluation.bench.workloads import LIFETIMES, RUN, WORKLOADS, Workload
+from evaluation.json_types import JsonObject
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
+from jaxsim.pytrees import Leaf, Params
 
 ENV = "CartPole3D-v0"
 
@@ -34,7 +36,7 @@ class Ours:
     settings: ProgramSettings
     players: dict[str, "Rollout"] = field(default_factory=dict)
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Compile the program of a workload by playing it once."""
         name, _, episodes = workload.partition("@")
         number = int(episodes or min(self.settings.episodes, WORKLOADS[name].most))
@@ -66,7 +68,7 @@ def spread(workload: Workload, settings: ProgramSettings) -> jaxsim.Spread:
     return jaxsim.Spread(settings.chunk, 1 if workload.one_thread else settings.threads)
 
 
-def cells_of(workload: Workload) -> tuple[Any, list[Any]]:
+def cells_of(workload: Workload) -> tuple[Any, list[Params]]:
     """Environment that plays all cells of a workload, and the physics of each."""
     cells = [jaxsim.make(ENV, level=level, difficulty=d) for level, d in workload.cells]
     env: Any = reduce(lambda a, b: a.covering(b), (env for env, _ in cells))
@@ -99,7 +101,7 @@ def player(workload: Workload, episodes: int, settings: ProgramSettings) -> Roll
     return play
 
 
-def rollout_arguments(workload: Workload, episodes: int) -> tuple[Any, Any, np.ndarray | None]:
+def rollout_arguments(workload: Workload, episodes: int) -> tuple[Any, Params, np.ndarray | None]:
     """Environment, parameters and the row of each episode, as `jaxsim.rollout` takes them."""
     if workload.syllabus:
         schedule = syllabus(workload)
@@ -142,7 +144,7 @@ def _by_scanner(schedule: Schedule, episodes: int, settings: ProgramSettings) ->
     return play
 
 
-def _steps(length: Any) -> int:
+def _steps(length: Leaf) -> int:
     return int(np.asarray(length).sum(dtype=np.int64))
 
 

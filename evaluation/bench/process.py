@@ -8,10 +8,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from evaluation.bench.program import Unavailable
 from evaluation.bench.rate import Rate
+from evaluation.json_types import JsonObject
 
 ROOT = Path(__file__).resolve().parents[2]
 """Folder of the packages: the clone, or the folder that a wheel was installed to."""
@@ -47,9 +47,9 @@ class Process:
             env=environment,
         )
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Get ready for a workload; see `Program.prepare`."""
-        facts: dict[str, Any] = self._ask({"workload": workload})["facts"]
+        facts: JsonObject = self._ask({"workload": workload})["facts"]
         return facts
 
     def measure(self, workload: str, seconds: float) -> Rate:
@@ -66,7 +66,7 @@ class Process:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
 
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, question: JsonObject) -> JsonObject:
         """Ask one question.
 
         Raises:
@@ -82,7 +82,7 @@ class Process:
         line = self.process.stdout.readline()
         if not line:
             raise ValueError(self._failure())
-        answer: dict[str, Any] = json.loads(line)
+        answer: JsonObject = json.loads(line)
         if "unavailable" in answer:
             raise Unavailable(answer["unavailable"])
         if "refused" in answer:

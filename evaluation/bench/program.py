@@ -9,18 +9,19 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from evaluation.bench.rate import Rate
+from evaluation.json_types import JsonObject
 
-Question = dict[str, Any]
-Answer = dict[str, Any]
+Question = JsonObject
+Answer = JsonObject
 
 
 class Program(Protocol):
     """Something that can be measured on one or more workloads."""
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Get ready, once for each workload; return facts about how it will be measured.
 
         Raises:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+
+from evaluation.json_types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,6 @@ class Rate:
         cpu = sum(rate.cpu_seconds for rate in rates)
         return cls(steps, steps / throughput, cpu, sum(rate.processes for rate in rates))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; `Rate(**values)` is the inverse."""
         return asdict(self)

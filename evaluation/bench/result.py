@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from evaluation.bench.rate import Rate
 from evaluation.bench.workloads import (
@@ -24,6 +23,7 @@ from evaluation.bench.workloads import (
     SINGLE,
     TA2,
 )
+from evaluation.json_types import JsonObject
 
 FORMAT = 2
 PACKAGES = ("jaxsim-novelty", "jax", "jaxlib", "numpy", "pybullet", "mujoco", "gymnasium", "gymnax")
@@ -42,7 +42,7 @@ class Sample:
     rate: Rate
     load: float
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return self.rate.to_json() | {"load": self.load}
 
@@ -63,7 +63,7 @@ class Row:
     program: str
     workload: str
     flags: str | None
-    facts: dict[str, Any]
+    facts: JsonObject
     samples: list[Sample] = field(default_factory=list)
     missing: str | None = None
 
@@ -85,7 +85,7 @@ class Row:
             return None
         return max(0.0, self.facts["first_seconds"] - self.facts["first_steps"] / throughput)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return {
             "program": self.program,
@@ -163,7 +163,7 @@ class Result:
       load: over the last minute, when the run began and when it ended.
     """
 
-    settings: dict[str, Any]
+    settings: JsonObject
     cores: int
     first_result_seconds: dict[str, float] = field(default_factory=dict)
     first_result_cached_seconds: dict[str, float] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class Result:
             episodes[flags] = math.ceil(max(late, 0) / saved)
         return episodes
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return strict JSON values; a missing number is null, with the reason."""
         by_flags = {
             flags: {n: self.ratio(n, flags) for n in RATIOS} for flags in (DEFAULT, CONFIGURED)

@@ -34,6 +34,7 @@ from evaluation.bench.workloads import (
     WORKLOADS,
     Kind,
 )
+from evaluation.json_types import JsonObject
 from jaxsim import parameters
 from jaxsim.backend import cores
 from jaxsim.lanes.crew import MAX_THREADS
@@ -124,7 +125,7 @@ class Benchmark:
         if not 0 <= self.seed < 2**31:
             raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**31 - 1}")
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """Return plain JSON values of all attributes."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 

@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evaluation.bench.peers import PEERS
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, RATIOS, Result, Row, versions
 from evaluation.bench.run import Progress
 from evaluation.bench.workloads import NOMINAL
+from evaluation.json_types import JsonObject
 from evaluation.report import terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 
 @contextmanager
@@ -24,7 +29,7 @@ def progress_bar() -> Iterator[Progress]:
         yield lambda what, done, total: move(done, total, what)
 
 
-def print_result(console: Any, result: Result) -> None:
+def print_result(console: "Console", result: Result) -> None:
     """Print the rows and the ratios."""
     console.print(_rows_table(result))
     console.print(_ratio_table(result))
@@ -50,16 +55,16 @@ def print_result(console: Any, result: Result) -> None:
     )
 
 
-def _ours(result: Result) -> dict[str, dict[str, Any]]:
+def _ours(result: Result) -> dict[str, JsonObject]:
     """Facts of our own program on its first workload, by flags."""
-    facts: dict[str, dict[str, Any]] = {}
+    facts: dict[str, JsonObject] = {}
     for row in result.rows:
         if row.flags:
             facts.setdefault(row.flags, row.facts)
     return facts
 
 
-def _rows_table(result: Result) -> Any:
+def _rows_table(result: Result) -> "Table":
     from rich import box
     from rich.table import Table
 
@@ -92,7 +97,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _ratio_table(result: Result) -> Any:
+def _ratio_table(result: Result) -> "Table":
     from rich import box
     from rich.table import Table
 
@@ -135,7 +140,7 @@ def check_plot(path: Path) -> None:
         raise ValueError(f"plot {path} must end in one of .{', .'.join(formats)}")
 
 
-def plot(values: dict[str, Any], path: Path) -> None:
+def plot(values: JsonObject, path: Path) -> None:
     """Plot the throughput of level 200 by the number of episodes of a call, and the peers'.
 
     Args:
@@ -145,7 +150,7 @@ def plot(values: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes: Any = figure.subplots()
+    axes = figure.subplots()
     for curve in values["curves"]:
         episodes, throughput = zip(*curve["points"], strict=True)
         axes.loglog(episodes, throughput, marker="o", label=f"{OURS}, {curve['flags']} flags")

@@ -10,14 +10,20 @@ rule, and the loop.
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.rule import pd
 from evaluation.bench.settings import ProgramSettings
 from evaluation.bench.workloads import GRADER, SESSION, SINGLE, TA2
+from evaluation.json_types import JsonMapping, JsonObject
 from jaxsim.worlds.cartpole3d.types import ACTIONS
+
+if TYPE_CHECKING:
+    from evaluation.sailon.ta2 import Feedback, Verdict
 
 ENV = "CartPole3D-v0"
 WARM = 20
@@ -35,7 +41,7 @@ class Singles:
     settings: ProgramSettings
     players: dict[str, Callable[[], int]] = field(default_factory=dict)
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Compile the programs of a workload by playing some episodes."""
         makers = {
             SINGLE: gymnasium_player,
@@ -118,7 +124,7 @@ def grader_player(seed: int) -> Callable[[], int]:
 class _GradedAgent:
     """A submission to the grader."""
 
-    def step(self, state: Any) -> int:
+    def step(self, state: np.ndarray) -> int:
         return pd(state[4:8].tolist(), state[8:11].tolist())
 
     def reset(self) -> None:
@@ -149,13 +155,15 @@ def ta2_player(seed: int) -> Callable[[], int]:
 class _TA2Agent:
     """An agent of the generator's interface."""
 
-    def testing_instance(self, feature_vector: Any, novelty_indicator: Any = None) -> Any:
+    def testing_instance(
+        self, feature_vector: JsonMapping, novelty_indicator: bool | None = None
+    ) -> JsonObject:
         pole = feature_vector["pole"]
         quaternion = [pole[f"{axis}_quaternion"] for axis in "xyzw"]
         action = pd(quaternion, [pole[f"{axis}_velocity"] for axis in "xyz"])
         return {"action": ACTIONS[action]}
 
-    def testing_episode_end(self, performance: float, feedback: Any = None) -> Any:
+    def testing_episode_end(self, performance: float, feedback: "Feedback" = None) -> "Verdict":
         return 0.0, 1.0, 0, {}
 
 

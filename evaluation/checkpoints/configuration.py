@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.schedule import Schedule
 from jaxsim import __version__
 
@@ -17,19 +16,17 @@ MOST_DIFFERENCES = 3
 MOST_CHARACTERS = 60
 """Characters of a value that are shown."""
 
-Json = Any
-
 
 def configuration(
-    schedule: Schedule | Mapping[str, Json],
+    schedule: Schedule | JsonMapping,
     *,
     agent: str,
     lifetimes: int,
     first_lifetime: int = 0,
     seed: int = 0,
     width: int = 1,
-    **settings: Json,
-) -> dict[str, Json]:
+    **settings: JsonValue,
+) -> JsonObject:
     """Return everything that changes a result, and nothing else.
 
     Chunks, threads, segments and the path of the schedule change no result.
@@ -62,13 +59,13 @@ def versions() -> dict[str, str]:
     return {"jaxsim-novelty": __version__, "jax": jax.__version__, "numpy": np.__version__}
 
 
-def digest(values: Json) -> str:
+def digest(values: JsonValue) -> str:
     """SHA-256 of JSON values, the same for equal ones."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def differences(saved: Json, now: Json, place: str = "") -> list[str]:
+def differences(saved: JsonValue, now: JsonValue, place: str = "") -> list[str]:
     """Name every place at which two JSON values differ, as "seed is 0 in it and 1 now"."""
     if isinstance(saved, dict) and isinstance(now, dict):
         keys = dict.fromkeys([*saved, *now])
@@ -90,7 +87,7 @@ def differences(saved: Json, now: Json, place: str = "") -> list[str]:
     return [f"{place} is {_in_words(saved)} in it and {_in_words(now)} now"]
 
 
-def _in_words(value: Json) -> str:
+def _in_words(value: JsonValue) -> str:
     if value is None:
         return "missing"
     text = value if isinstance(value, str) else json.dumps(value)

@@ -4,10 +4,9 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from evaluation.checkpoints import store
 from evaluation.checkpoints.configuration import differences, digest, named, versions
 from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.files import ResultFiles, check_output_directory
+from evaluation.json_types import JsonMapping
 from evaluation.scanner import Snapshot
 
 FIVE_MINUTES = 300.0
@@ -134,7 +134,7 @@ class Checkpoints:
 
     out: Path
     blocks: Sequence[int]
-    configuration: Mapping[str, Any]
+    configuration: JsonMapping
     files: ResultFiles
     pace: Pace = field(default_factory=Pace)
     resume: bool = False

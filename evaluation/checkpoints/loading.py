@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -13,6 +12,7 @@ from evaluation.checkpoints import store
 from evaluation.checkpoints.configuration import digest
 from evaluation.schedule import Schedule
 from jaxsim.agents import Agent
+from jaxsim.agents.base import Memory
 from jaxsim.lanes.crew import words_of
 
 PREFIX = "checkpoint:"
@@ -33,11 +33,11 @@ class SavedAgent:
 
     agent: Agent
     built_in: str
-    memory: Any = None
+    memory: Memory = None
     origin: str = ""
 
 
-def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tuple[Agent, Any]:
+def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tuple[Agent, Memory]:
     """Load an agent with the memories of all lifetimes of a run.
 
     Args:
@@ -57,7 +57,7 @@ def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tupl
     return agent, memory
 
 
-def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, Any, str]:
+def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, Memory, str]:
     if not directory.is_dir():
         raise store.CheckpointError(f"{directory} is not a directory with checkpoints")
     if (directory / store.MANIFEST).exists():
@@ -77,7 +77,7 @@ def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, A
     return agent, store.load_memories(step, manifest, like), digest(manifest)
 
 
-def _memories(agent: Agent, keys: jax.Array) -> Any:
+def _memories(agent: Agent, keys: jax.Array) -> Memory:
     """Memories as in a snapshot, one for each key."""
     return jax.tree.map(words_of, jax.vmap(agent.init)(keys))
 

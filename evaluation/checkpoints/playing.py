@@ -1,9 +1,8 @@
 """Settings and checks of all runs with checkpoints."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -13,6 +12,7 @@ from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Pace, check_output
 from evaluation.checkpoints.loading import SavedAgent, player
 from evaluation.files import ResultFiles, check_room
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
 from jaxsim import counters
@@ -102,9 +102,7 @@ class Playing:
         """
         return player(self.agent, self.lifetimes, self.first_lifetime, schedule)
 
-    def configuration(
-        self, played: Schedule | Mapping[str, Any], player: SavedAgent
-    ) -> dict[str, Any]:
+    def configuration(self, played: Schedule | JsonMapping, player: SavedAgent) -> JsonObject:
         """Return everything that must be equal in a run that resumes this one.
 
         Args:

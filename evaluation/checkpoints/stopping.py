@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 STOPPED = 75
 """Exit code of a run that was asked to end and has saved: EX_TEMPFAIL of sysexits.h."""
@@ -56,7 +55,7 @@ def interruptible() -> Iterator[None]:
 
     previous_hook = sys.unraisablehook
 
-    def again(unraisable: Any) -> None:
+    def again(unraisable: "sys.UnraisableHookArgs") -> None:
         if not isinstance(unraisable.exc_value, Ended):
             previous_hook(unraisable)
             return

@@ -17,14 +17,17 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.checkpoints.configuration import MOST_CHARACTERS, differences, digest, named
 from evaluation.files import check_room, sync, whole_directory, write_whole
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.scanner import Snapshot
+from jaxsim.agents.base import Memory
+from jaxsim.pytrees import Tree
 
 FORMAT = "jaxsim-checkpoint-2"
 FOLDER = "checkpoints"
@@ -66,7 +69,7 @@ def newest(folder: Path) -> Path:
     return finished[-1]
 
 
-def read_manifest(step: Path) -> dict[str, Any]:
+def read_manifest(step: Path) -> JsonObject:
     """Read the manifest of a step.
 
     Raises:
@@ -88,17 +91,17 @@ def read_manifest(step: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def _is_manifest(content: Mapping[str, Any]) -> bool:
+def _is_manifest(content: JsonMapping) -> bool:
     """Whether all entries that are read later exist and have their types."""
 
-    def whole(value: Any, least: int = 0) -> bool:
+    def whole(value: JsonValue, least: int = 0) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
 
-    def leaf(entry: Any) -> bool:
+    def leaf(entry: JsonValue) -> bool:
         words = isinstance(entry, dict) and all(isinstance(entry.get(k), str) for k in _WORDS)
         return words and isinstance(entry.get("shape"), list) and all(map(whole, entry["shape"]))
 
-    def file(name: str, entry: Any) -> bool:
+    def file(name: str, entry: JsonValue) -> bool:
         place = PurePosixPath(name)
         inside = not place.is_absolute() and ".." not in place.parts
         sealed = isinstance(entry, dict) and isinstance(entry.get("sha256"), str)
@@ -128,7 +131,7 @@ def _damaged(step: Path, what: str) -> CheckpointError:
 # Saving -------------------------------------------------------------------------------------------
 
 
-def save(folder: Path, snapshot: Snapshot, about: Mapping[str, Any]) -> Path:
+def save(folder: Path, snapshot: Snapshot, about: JsonMapping) -> Path:
     """Save a step, then remove all but the newest two.
 
     Args:
@@ -194,21 +197,21 @@ def sweep(folder: Path) -> None:
                 shutil.rmtree(path)
 
 
-def _arrays(snapshot: Snapshot) -> dict[str, Any]:
+def _arrays(snapshot: Snapshot) -> dict[str, Tree]:
     """The arrays to save, by index; orbax takes neither empty arrays nor an empty tree."""
-    arrays: dict[str, Any] = {"rounds": np.array([snapshot.rounds], np.int64)}
+    arrays: dict[str, Tree] = {"rounds": np.array([snapshot.rounds], np.int64)}
     for name in ("memory", "outcome"):
         leaves = jax.tree.leaves(getattr(snapshot, name))
         arrays[name] = {str(i): leaf for i, leaf in enumerate(leaves) if leaf.size}
     return {name: part for name, part in arrays.items() if len(part)}
 
 
-def _leaves(arrays: Mapping[str, Any]) -> list[np.ndarray]:
+def _leaves(arrays: Tree) -> list[np.ndarray]:
     leaves: list[np.ndarray] = jax.tree.leaves(arrays)
     return leaves
 
 
-def _shapes(tree: Any) -> list[dict[str, Any]]:
+def _shapes(tree: Tree) -> list[JsonObject]:
     """Place, shape and type of every leaf, as JSON values."""
     return [
         {"place": jax.tree_util.keystr(path), "shape": list(leaf.shape), "dtype": str(leaf.dtype)}
@@ -216,7 +219,7 @@ def _shapes(tree: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+def _write_arrays(path: Path, arrays: dict[str, Tree]) -> None:
     """Write arrays with orbax.
 
     Raises:
@@ -250,7 +253,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _size_and_digest(path: Path) -> dict[str, Any]:
+def _size_and_digest(path: Path) -> JsonObject:
     """Flush a file to the disk; return its size and digest."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
@@ -261,7 +264,7 @@ def _size_and_digest(path: Path) -> dict[str, Any]:
 # Loading ------------------------------------------------------------------------------------------
 
 
-def load(step: Path, manifest: Mapping[str, Any], like: Snapshot) -> Snapshot:
+def load(step: Path, manifest: JsonMapping, like: Snapshot) -> Snapshot:
     """Load what `save` saved.
 
     Args:
@@ -287,12 +290,12 @@ def load(step: Path, manifest: Mapping[str, Any], like: Snapshot) -> Snapshot:
     )
 
 
-def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def _blank(shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray:
     """An array of zeros that takes no memory, for any size in a manifest."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
-def load_memories(step: Path, manifest: Mapping[str, Any], like: Any) -> Any:
+def load_memories(step: Path, manifest: JsonMapping, like: Memory) -> Memory:
     """Load the memories alone.
 
     Args:
@@ -312,7 +315,7 @@ def load_memories(step: Path, manifest: Mapping[str, Any], like: Any) -> Any:
     return _filled(step, expected, _read_arrays(step, manifest).get("memory", {}))
 
 
-def check_shapes(step: Path, manifest: Mapping[str, Any], expected: Snapshot) -> None:
+def check_shapes(step: Path, manifest: JsonMapping, expected: Snapshot) -> None:
     """Refuse arrays that are not as expected before they are read.
 
     Raises:
@@ -322,8 +325,8 @@ def check_shapes(step: Path, manifest: Mapping[str, Any], expected: Snapshot) ->
         _check_leaves(step, manifest[name], _shapes(getattr(expected, name)))
 
 
-def _check_leaves(step: Path, saved: list[dict[str, Any]], now: list[dict[str, Any]]) -> None:
-    def by_place(leaves: list[dict[str, Any]]) -> dict[str, str]:
+def _check_leaves(step: Path, saved: list[JsonObject], now: list[JsonObject]) -> None:
+    def by_place(leaves: list[JsonObject]) -> dict[str, str]:
         return {
             f"memory{leaf['place']}": f"{leaf['dtype']} {tuple(leaf['shape'])}" for leaf in leaves
         }
@@ -333,7 +336,7 @@ def _check_leaves(step: Path, saved: list[dict[str, Any]], now: list[dict[str, A
         raise CheckpointError(f"checkpoint {step} is of another agent: {named(changes)}")
 
 
-def _read_arrays(step: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _read_arrays(step: Path, manifest: JsonMapping) -> dict[str, Tree]:
     """Read the arrays with orbax, after a check of every file."""
     import orbax.checkpoint as ocp
 
@@ -341,7 +344,7 @@ def _read_arrays(step: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
         _check_file(step, name, entry)
     with _without_traceback(), ocp.Checkpointer(ocp.StandardCheckpointHandler()) as reader:
         try:
-            arrays: dict[str, Any] = reader.restore((step / ARRAYS).absolute())
+            arrays: dict[str, Tree] = reader.restore((step / ARRAYS).absolute())
         except Exception as error:  # the files may have any content
             reason = " ".join(str(error).split())[: 5 * MOST_CHARACTERS]
             raise _damaged(step, reason or type(error).__name__) from error
@@ -350,7 +353,7 @@ def _read_arrays(step: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def _check_file(step: Path, name: str, entry: Mapping[str, Any]) -> None:
+def _check_file(step: Path, name: str, entry: JsonMapping) -> None:
     path = step / name
     if not path.is_file():
         raise _damaged(step, f"{name} is missing")
@@ -362,7 +365,7 @@ def _check_file(step: Path, name: str, entry: Mapping[str, Any]) -> None:
             raise _damaged(step, f"{name} is not what was written")
 
 
-def _filled(step: Path, expected: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _filled(step: Path, expected: Tree, arrays: Mapping[str, np.ndarray]) -> Tree:
     """Fill a tree with the saved leaves; empty leaves are not saved."""
     leaves, structure = jax.tree.flatten(expected)
     filled = []

@@ -3,13 +3,16 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluation.arguments import Commands, add_command, parameter
 from evaluation.files import write_json
+from evaluation.json_types import JsonObject
 from evaluation.report import terminal
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from evaluation.evaluate.job import Job, Mean, Row
 
 FORMAT = 1
@@ -83,7 +86,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _values(job: "Job", rows: Sequence["Row"]) -> dict[str, Any]:
+def _values(job: "Job", rows: Sequence["Row"]) -> JsonObject:
     settings = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(job).items()}
     return {"format": FORMAT, "settings": settings, "rows": [row.to_json() for row in rows]}
 
@@ -99,7 +102,7 @@ def _numbers(text: str | None) -> tuple[int, ...]:
         ) from error
 
 
-def _table(job: "Job", rows: Sequence["Row"]) -> Any:
+def _table(job: "Job", rows: Sequence["Row"]) -> "Table":
     from rich import box
     from rich.table import Table
 

@@ -9,9 +9,11 @@ import numpy as np
 
 import jaxsim
 from evaluation import agents
+from evaluation.json_types import JsonObject
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import Bounds, summarise
-from jaxsim import counters
+from jaxsim import Totals, counters
+from jaxsim.parameters import Values
 
 MOST_EPISODES = 1 << 20
 Progress = Callable[[int, int], object]
@@ -68,7 +70,7 @@ class Row:
     nonfinite: float
     difference: Mean | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         values = {k: v.to_json() if isinstance(v, Mean) else v for k, v in vars(self).items()}
         return values
@@ -92,7 +94,7 @@ class Job:
     task: str = "CartPole3D"
     levels: tuple[int, ...] = ()
     difficulties: tuple[str, ...] = ("easy",)
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     episodes: int = 1000
     seed: int = 0
 
@@ -148,7 +150,7 @@ def run(job: Job, progress: Progress | None = None) -> list[Row]:
     return rows
 
 
-def _rows(job: Job, cell: Cell, results: Sequence[Any]) -> Iterator[Row]:
+def _rows(job: Job, cell: Cell, results: Sequence[Totals]) -> Iterator[Row]:
     performances = [np.asarray(totals.performance, np.float64) for totals in results]
     lengths = [np.asarray(totals.length, np.float64) for totals in results]
     differences = [performance - performances[0] for performance in performances]

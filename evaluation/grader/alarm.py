@@ -4,7 +4,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from evaluation.clock import SystemClock
 from evaluation.grader.exceptions import TimeoutException
@@ -71,5 +70,5 @@ def _free() -> bool:
     return main and hasattr(signal, "setitimer") and not any(signal.getitimer(signal.ITIMER_REAL))
 
 
-def _ring(*_: Any) -> None:
+def _ring(*_: object) -> None:
     raise TimeoutException

@@ -9,7 +9,7 @@ from evaluation.clock import Clock
 from evaluation.grader.agent import Agent
 from evaluation.grader.cases import ReinforcementLearningTestCase
 from evaluation.grader.environments import CUT
-from evaluation.grader.evaluators import BatchEvaluator, Evaluator
+from evaluation.grader.evaluators import BatchEvaluator, Evaluator, FullState
 
 
 class VectorTestCase(ReinforcementLearningTestCase):
@@ -44,12 +44,12 @@ class VectorTestCase(ReinforcementLearningTestCase):
         self,
         t_max: int,
         seeds: Sequence[int] | None,
-        case_id: Any,
+        case_id: object,
         time_limit: float | None,
         n_runs: int,
         env: Any,
         evaluator: Evaluator,
-        agent_init: Mapping[str, Any] | None = None,
+        agent_init: Mapping[str, object] | None = None,
         *,
         memory_limit: int | None = None,
         isolate: bool = False,
@@ -164,7 +164,7 @@ class _Batch:
         """Rewards by step, (T, L)."""
         return np.array(self._rewards).reshape(-1, len(self.lengths))
 
-    def full_states(self, lane: int) -> Iterator[dict[str, Any]]:
+    def full_states(self, lane: int) -> Iterator[FullState]:
         """Steps of one episode, with the keys of `FULL_STATE`."""
         for t in range(self.lengths[lane]):
             states, actions, next_states, rewards, terminated, truncated, infos = self._steps[t]

@@ -43,10 +43,10 @@ class TestCase(ABC):
 
     def __init__(
         self,
-        case_id: Any,
+        case_id: object,
         time_limit: float | None,
         n_runs: int,
-        agent_init: Mapping[str, Any] | None,
+        agent_init: Mapping[str, object] | None,
         env: Any,
         evaluator: Evaluator,
         *,
@@ -71,7 +71,7 @@ class TestCase(ABC):
         self._limits()
 
     @property
-    def agent_init(self) -> dict[str, Any]:
+    def agent_init(self) -> dict[str, object]:
         """Arguments for the submission's `create_agent`."""
         return self._agent_init
 
@@ -109,7 +109,7 @@ class TestCase(ABC):
         return Limits(self.time_limit, self.memory_limit, self.isolate, self.clock)
 
 
-def _count(name: str, value: Any) -> int:
+def _count(name: str, value: object) -> int:
     """Return a whole number from 0, of Python's or NumPy's."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise ValueError(f"{name} is {value!r}; it must be a whole number from 0")
@@ -145,12 +145,12 @@ class ReinforcementLearningTestCase(TestCase):
         self,
         t_max: int,
         seeds: Sequence[int] | None,
-        case_id: Any,
+        case_id: object,
         time_limit: float | None,
         n_runs: int,
         env: Any,
         evaluator: Evaluator,
-        agent_init: Mapping[str, Any] | None = None,
+        agent_init: Mapping[str, object] | None = None,
         *,
         seed_order: SeedOrder = "seed_first",
         memory_limit: int | None = None,

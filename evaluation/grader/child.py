@@ -101,7 +101,7 @@ def _limit_memory(memory_limit: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _portable(value: Any) -> Any:
+def _portable(value: object) -> object:
     """Turn arrays of other libraries into NumPy's."""
     if type(value).__module__.partition(".")[0] in ("builtins", "numpy"):
         return value
@@ -112,7 +112,7 @@ def _portable(value: Any) -> Any:
     return value
 
 
-def _describe(error: BaseException) -> tuple[str, str, tuple[Any, ...]]:
+def _describe(error: BaseException) -> tuple[str, str, tuple[object, ...]]:
     """An exception as plain values: its name, its message, and its arguments if they are plain."""
     try:
         message = str(error)
@@ -122,7 +122,7 @@ def _describe(error: BaseException) -> tuple[str, str, tuple[Any, ...]]:
     return type(error).__name__, message, error.args if simple else (message,)
 
 
-def exception(description: tuple[str, str, tuple[Any, ...]]) -> Exception:
+def exception(description: tuple[str, str, tuple[object, ...]]) -> Exception:
     """Build an exception of the same name: one of Python's own, or else an `AgentError`."""
     name, message, arguments = description
     kind = getattr(builtins, name, None)

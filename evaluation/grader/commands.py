@@ -5,9 +5,9 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from evaluation.arguments import Commands
+from evaluation.grader.agent import CreateAgent
 
 GRADED, FAILED = range(2)
 """Exit codes: every case was played to its end, an error ended one."""
@@ -56,7 +56,7 @@ def add_to(commands: Commands) -> None:
     grade.set_defaults(handler=_grade)
 
 
-def _agent(arguments: argparse.Namespace) -> Any:
+def _agent(arguments: argparse.Namespace) -> CreateAgent:
     """Function that makes agents; checked to exist."""
     from evaluation.grader import loading
 

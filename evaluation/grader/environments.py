@@ -102,5 +102,5 @@ def _takes_seed(env: Any) -> bool:
     return anything and not callable(getattr(env, "seed", None))
 
 
-def _kind(values: Any) -> str:
+def _kind(values: object) -> str:
     return f"{len(values)} values" if isinstance(values, tuple | list) else type(values).__name__

@@ -75,7 +75,7 @@ class Limits:
         return self.isolate or self.memory_limit is not None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -115,7 +115,7 @@ class Host(ABC):
         """Make the agent."""
         self.call(CREATE)
 
-    def call(self, method: str, *arguments: Any) -> Any:
+    def call(self, method: str, *arguments: object) -> Any:
         """Call a method of the agent, and return or raise what it does.
 
         Raises:
@@ -138,7 +138,7 @@ class Host(ABC):
         """End it."""
 
     @abstractmethod
-    def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
+    def _send(self, method: str, arguments: tuple[object, ...]) -> None:
         """Send a call of a method; `CREATE` makes the agent."""
 
     @abstractmethod
@@ -172,8 +172,8 @@ class LimitedAgent(Agent):
 
 @contextmanager
 def limited(
-    limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, Any]
-) -> Iterator[Any]:
+    limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, object]
+) -> Iterator[Agent]:
     """Make an agent under limits, and end it with the context.
 
     Args:
@@ -199,7 +199,7 @@ def limited(
         host.deadline.check()
 
 
-def _host(limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, Any]) -> Host:
+def _host(limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, object]) -> Host:
     # Imported here: both are built on this module.
     from evaluation.grader.processes import ProcessHost
     from evaluation.grader.threads import ThreadHost

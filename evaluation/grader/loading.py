@@ -198,10 +198,10 @@ class Submission:
                 words if not_found else f"agent not found: {self.text}: {words}"
             ) from None
 
-    def __call__(self, **agent_init: Any) -> Any:
+    def __call__(self, **agent_init: object) -> Any:
         """Import it and make an agent."""
         return load_agent(self.text)(**agent_init)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Unpickle in another process as the submission's own function."""
         return load_agent, (self.text,)

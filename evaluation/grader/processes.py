@@ -41,7 +41,7 @@ class ProcessHost(Host):
     def __init__(
         self,
         create_agent: CreateAgent,
-        agent_init: Mapping[str, Any],
+        agent_init: Mapping[str, object],
         memory_limit: int | None,
         *,
         start_limit: float = START_LIMIT,
@@ -105,7 +105,7 @@ class ProcessHost(Host):
         self._process.kill()
         self._process.join()
 
-    def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
+    def _send(self, method: str, arguments: tuple[object, ...]) -> None:
         try:
             message = pickle.dumps((method, arguments))
         except Exception as error:

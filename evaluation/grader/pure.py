@@ -9,6 +9,7 @@ import numpy as np
 
 from evaluation.grader.agent import Agent
 from jaxsim import agents, counters, rng, spaces
+from jaxsim.agents.base import Memory
 
 
 class PureAgent(Agent):
@@ -74,14 +75,14 @@ class PureAgent(Agent):
         self._memory = self._begin(self._memory, key)
 
 
-def _begin(agent: agents.Agent, memory: Any, key: jax.Array) -> Any:
+def _begin(agent: agents.Agent, memory: Memory, key: jax.Array) -> Memory:
     begin = jax.vmap(agent.begin) if key.ndim else agent.begin
     return begin(memory, key)
 
 
 def _act(
-    agent: agents.Agent, world: Any, memory: Any, vector: jax.Array, key: jax.Array
-) -> tuple[jax.Array, Any]:
+    agent: agents.Agent, world: Any, memory: Memory, vector: jax.Array, key: jax.Array
+) -> tuple[jax.Array, Memory]:
     """Action and memory; `world` is environment and parameters, None to pass the vector itself."""
     env, params = world or (None, None)
     observation = vector if env is None else spaces.unflatten(env, params, vector)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from evaluation.json_types import JsonObject, JsonValue
+
 RESULT_FIELDS = {
     "name": "what the evaluator measures",
     "detail": "by episode, or totals; the evaluator chooses",
@@ -27,14 +29,18 @@ class EvaluationResult:
     """
 
     def __init__(
-        self, value: Any, error: BaseException | None, name: str = "score", results: Any = None
+        self,
+        value: object,
+        error: BaseException | None,
+        name: str = "score",
+        results: object = None,
     ) -> None:
         self.name = name
         self.results = [] if results is None else results
         self.value = value
         self.error = error
 
-    def get_json(self) -> dict[str, Any]:
+    def get_json(self) -> JsonObject:
         """Return the fields `RESULT_FIELDS` as values of strict JSON."""
         value, error = plain(self.value), error_to_json(self.error)
         if value is None and self.value is not None and error is None:
@@ -61,11 +67,11 @@ class TestResult:
 
     __test__ = False  # not a test of pytest's
 
-    def __init__(self, case_id: Any, result: EvaluationResult) -> None:
+    def __init__(self, case_id: object, result: EvaluationResult) -> None:
         self.case_id = case_id
         self.result = result
 
-    def get_json(self) -> dict[str, Any]:
+    def get_json(self) -> JsonObject:
         """Return `case_id` and `result` as values of strict JSON."""
         return {"case_id": plain(self.case_id), "result": self.result.get_json()}
 
@@ -82,7 +88,7 @@ def error_to_json(error: BaseException | None) -> dict[str, str] | None:
     return {"type": type(error).__name__, "message": _clean(_message(error).strip())}
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def plain(value: Any, depth: int = 0) -> JsonValue:
     """Turn anything into values of strict JSON.
 
     Arrays become lists, keys become strings, a number that is not finite becomes None, and other
@@ -106,7 +112,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     return text_of(value)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return the `repr` of any object, shortened."""
     try:
         return _clean(repr(value))

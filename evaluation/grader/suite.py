@@ -1,11 +1,11 @@
 """Suites of test cases."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from evaluation.grader.agent import CreateAgent
 from evaluation.grader.cases import TestCase
 from evaluation.grader.results import EvaluationResult, TestResult, plain
+from evaluation.json_types import JsonObject
 
 
 class TestSuite:
@@ -25,7 +25,7 @@ class TestSuite:
 
     __test__ = False  # not a test of pytest's
 
-    def __init__(self, suite_id: Any, cases: Sequence[TestCase]) -> None:
+    def __init__(self, suite_id: object, cases: Sequence[TestCase]) -> None:
         for place, case in enumerate(cases):
             if not isinstance(case, TestCase):
                 raise TypeError(
@@ -36,7 +36,7 @@ class TestSuite:
         self.test_cases = list(cases)
         self.results: list[TestResult] = []
 
-    def run(self, create_agent: CreateAgent) -> dict[str, Any]:
+    def run(self, create_agent: CreateAgent) -> JsonObject:
         """Grade a submission.
 
         An error of agent, environment or evaluator does not end it: the error is in the case's

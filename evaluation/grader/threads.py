@@ -11,7 +11,7 @@ from evaluation.grader.agent import CreateAgent, checked_agent
 from evaluation.grader.exceptions import AgentError
 from evaluation.grader.limits import CREATE, Host
 
-Call = tuple[str, tuple[Any, ...]]
+Call = tuple[str, tuple[object, ...]]
 
 
 class GivenUp(BaseException):
@@ -30,7 +30,7 @@ class ThreadHost(Host):
       agent_init: its arguments.
     """
 
-    def __init__(self, create_agent: CreateAgent, agent_init: Mapping[str, Any]) -> None:
+    def __init__(self, create_agent: CreateAgent, agent_init: Mapping[str, object]) -> None:
         self._create_agent, self._agent_init = create_agent, agent_init
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
@@ -51,7 +51,7 @@ class ThreadHost(Host):
             ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, kind)
         self._calls.put(None)
 
-    def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
+    def _send(self, method: str, arguments: tuple[object, ...]) -> None:
         self._busy = True
         self._calls.put((method, arguments))
 

@@ -64,7 +64,7 @@ class Agent(ABC):
     ) -> None:
         """Prepare for the track; at most 1 s."""
 
-    def init(self, sso: SerializableStateObservation, elapsed_timer: ElapsedTimer) -> Any:
+    def init(self, sso: SerializableStateObservation, elapsed_timer: ElapsedTimer) -> object:
         """Prepare for a level, at most 1 s; the return value is ignored."""
         return None
 
@@ -113,7 +113,7 @@ def load_class(path: Path) -> type:
     return agent_class
 
 
-def fitting(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
+def fitting(function: Callable[..., object], *arguments: object) -> tuple[object, ...]:
     """Return the arguments that a function takes: all, or the first few.
 
     A function without a known signature gets all.

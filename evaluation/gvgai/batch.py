@@ -23,6 +23,8 @@ from evaluation.gvgai.rules import SCORE_DISQUALIFIED, Rules
 from evaluation.gvgai.track import Track
 from jaxsim import rng
 from jaxsim.embedding import Embedded
+from jaxsim.env import Env
+from jaxsim.pytrees import Leaf, Observation
 
 Charge = Literal["whole", "share"]
 
@@ -57,7 +59,7 @@ class SharedClock:
 class Sight(NamedTuple):
     """What the agents of all lanes see; leaves (L,), NumPy."""
 
-    observation: Any  # of the sensors, as CartPole3D's
+    observation: Observation  # of the sensors, as CartPole3D's
     score: np.ndarray  # float32, sum of rewards
     tick: np.ndarray  # int32, steps played
     over: np.ndarray  # bool, the level ended by itself
@@ -83,7 +85,7 @@ class BatchAgent(Protocol):
 
 @partial(jax.jit, static_argnames="rules")
 def _advance(
-    lanes: Lane, answers: Any, chosen: Any, late: Any, keys: rng.Words, rules: Rules
+    lanes: Lane, answers: Leaf, chosen: Leaf, late: Leaf, keys: rng.Words, rules: Rules
 ) -> Lane:
     one = partial(phases.advance, validation_times=rules.validation_times, scope=rules.scope)
     return jax.vmap(one)(lanes, answers, chosen, late, keys)
@@ -279,7 +281,7 @@ class _Batch:
         )
 
 
-def _push_table(envs: Sequence[Any]) -> np.ndarray:
+def _push_table(envs: Sequence[Env]) -> np.ndarray:
     """Codes of pushes by world and action, (W, 7) int32."""
     codes = range(len(ACTIONS))
     rows = [[push(code, isinstance(env, Embedded)) for code in codes] for env in envs]

@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Callable
-from typing import Any
 
 from evaluation.clock import Clock, SystemClock
 from evaluation.gvgai import protocol
@@ -17,7 +16,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def connect(
-    make: Callable[..., Any],
+    make: Callable[..., object],
     rules: Rules,
     *,
     host: str = LOOPBACK,

@@ -1,7 +1,6 @@
 """Play a track with an agent in this process."""
 
 from collections.abc import Callable
-from typing import Any
 
 from evaluation.clock import Clock
 from evaluation.gvgai.observation import Form
@@ -14,7 +13,7 @@ from evaluation.gvgai.trial import Trial, check_numbers, warm_up
 
 def run(
     track: Track,
-    make: Callable[..., Any],
+    make: Callable[..., object],
     clock: Clock,
     announcer: Announcer | None = None,
     *,

@@ -9,7 +9,7 @@ plane are in `cartpole`, in the world's frame.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -17,7 +17,9 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.gvgai.rules import SCORE_DISQUALIFIED
-from jaxsim.worlds.cartpole3d.types import Observation
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
+from jaxsim.pytrees import Tree
+from jaxsim.worlds.cartpole3d.types import Observation, Vector
 
 Form = Literal["JSON", "IMAGE", "BOTH"]
 FORMS: tuple[Form, ...] = ("JSON", "IMAGE", "BOTH")
@@ -167,7 +169,7 @@ class SerializableStateObservation(str):
     """
 
     @cached_property
-    def fields(self) -> Mapping[str, Any]:
+    def fields(self) -> JsonMapping:
         """The fields by name, parsed from the text at the first access."""
         return dict(json.loads(self))
 
@@ -222,11 +224,11 @@ class View:
         """Cells along each axis."""
         return math.ceil(2 * self.half_width / self.cell)
 
-    def place(self, position: Any) -> tuple[float, float]:
+    def place(self, position: Vector) -> tuple[float, float]:
         """A position on the plane, m from the corner."""
         return float(position.x) + self.half_width, float(position.y) + self.half_width
 
-    def blocks(self) -> Iterator[tuple[int, Any, Any]]:
+    def blocks(self) -> Iterator[tuple[int, Vector, Vector]]:
         """Number of the slot, position and velocity of each block that exists."""
         alive = np.concatenate([np.atleast_1d(flag) for flag in self.observation.block_alive])
         positions = _rows(self.observation.block_position)
@@ -258,7 +260,7 @@ def serialise(view: View, form: Form, image: Any = None) -> SerializableStateObs
       form: of the observation.
       image: bytes of the picture; needed for "IMAGE" and "BOTH".
     """
-    values: dict[str, Any] = {
+    values: JsonObject = {
         "phase": view.phase,
         "isValidation": view.validation,
         "gameScore": float(view.score),
@@ -275,7 +277,7 @@ def serialise(view: View, form: Form, image: Any = None) -> SerializableStateObs
     return SerializableStateObservation(text)
 
 
-def _details(view: View) -> dict[str, Any]:
+def _details(view: View) -> JsonObject:
     """The fields of the form JSON."""
     observation = view.observation
     qx, qy, qz, qw = (float(part) for part in observation.pole_quaternion)
@@ -316,7 +318,7 @@ def _details(view: View) -> dict[str, Any]:
     }
 
 
-def _object(view: View, category: int, itype: int, number: int, position: Any) -> dict[str, Any]:
+def _object(view: View, category: int, itype: int, number: int, position: Vector) -> JsonObject:
     """One object, as the lists and the grid hold it."""
     x, y = view.place(position)
     cart_x, cart_y = view.place(view.observation.cart_position)
@@ -330,10 +332,10 @@ def _object(view: View, category: int, itype: int, number: int, position: Any) -
     }
 
 
-def _grid(view: View, objects: list[dict[str, Any]]) -> dict[str, Any]:
+def _grid(view: View, objects: list[JsonObject]) -> JsonObject:
     """The cells with their objects."""
     side = range(view.cells)
-    grid: list[list[list[Any]]] = [[[] for _ in side] for _ in side]
+    grid: list[list[list[JsonValue]]] = [[[] for _ in side] for _ in side]
     for each in objects:
         i, j = (math.floor(each["position"][axis] / view.cell) for axis in "xy")
         if i in side and j in side:
@@ -346,9 +348,9 @@ def _grid(view: View, objects: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _groups(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+def _groups(blocks: list[JsonObject]) -> JsonObject:
     """The lists by category; one that is empty is left out, with zeros for its sizes."""
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for name in _GROUPS:
         members = blocks if name == BLOCKS else []
         if members:
@@ -357,7 +359,7 @@ def _groups(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _rows(vectors: Any) -> list[Any]:
+def _rows(vectors: Tree) -> list[Vector]:
     """The vectors of all slots, one by one or stacked."""
     rows = []
     for vector in vectors:
@@ -366,5 +368,5 @@ def _rows(vectors: Any) -> list[Any]:
     return rows
 
 
-def _numbers(vector: Any) -> list[float]:
+def _numbers(vector: Vector) -> list[float]:
     return [float(part) for part in vector]

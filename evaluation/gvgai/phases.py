@@ -6,15 +6,17 @@ A level is INIT, then ACT until it is over or broken off, then RESULT. Engines c
 for every reply: of a Python object, of a client at a socket, or a row of an array.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from evaluation.gvgai.rules import TRAINING, VALIDATION, Scope
 from jaxsim import rng
+from jaxsim.pytrees import Leaf
 
 LEVEL_CHOICE = 2
 """Counter below a lifetime's key that random levels use; 0 and 1 are agents and episodes."""
@@ -57,11 +59,11 @@ class Answer(IntEnum):
 class Lane(NamedTuple):
     """Place of an agent in the track; leaves () or (L,), int32."""
 
-    call: Any  # a Call
-    phase: Any  # a Phase
-    level: Any  # 0 to 4
-    repetition: Any  # of the validation, from 0
-    play: Any  # number of the level's play in the lifetime, from 0
+    call: Leaf  # a Call
+    phase: Leaf  # a Phase
+    level: Leaf  # 0 to 4
+    repetition: Leaf  # of the validation, from 0
+    play: Leaf  # number of the level's play in the lifetime, from 0
 
 
 def first(shape: tuple[int, ...] = ()) -> Lane:
@@ -73,9 +75,9 @@ def first(shape: tuple[int, ...] = ()) -> Lane:
 @partial(jax.jit, static_argnames=("validation_times", "scope"))
 def advance(
     lane: Lane,
-    answer: Any,
-    chosen: Any,
-    late: Any,
+    answer: Leaf,
+    chosen: Leaf,
+    late: Leaf,
     key: rng.Words,
     validation_times: int,
     scope: Scope,
@@ -120,7 +122,7 @@ def advance(
     return _if(waiting & (answer == Answer.GONE), closed, Lane(*next_lane))
 
 
-def random_level(key: rng.Words, play: Any) -> jax.Array:
+def random_level(key: rng.Words, play: Leaf) -> jax.Array:
     """Draw the training level that follows a play; the bias of the remainder is below 2^-30.
 
     Args:
@@ -131,7 +133,9 @@ def random_level(key: rng.Words, play: Any) -> jax.Array:
     return level.astype(jnp.int32)
 
 
-def _after_training_level(lane: Lane, answer: Any, chosen: Any, late: Any, key: rng.Words) -> Lane:
+def _after_training_level(
+    lane: Lane, answer: Leaf, chosen: Leaf, late: Leaf, key: rng.Words
+) -> Lane:
     """The next level of training, the first of validation, or the end."""
     valid = (chosen >= 0) & (chosen < len(TRAINING))
     choice = jnp.where(valid, chosen, random_level(key, lane.play)).astype(jnp.int32)
@@ -147,7 +151,7 @@ def _after_training_level(lane: Lane, answer: Any, chosen: Any, late: Any, key: 
     return _if(answer == Answer.OVERSPENT, closed, _if(training_over, validation, training))
 
 
-def _after_validation_level(lane: Lane, answer: Any, validation_times: int) -> Lane:
+def _after_validation_level(lane: Lane, answer: Leaf, validation_times: int) -> Lane:
     """The next level; an overspent result costs the rest of the repetition."""
     last = (lane.level == VALIDATION[-1]) | (answer == Answer.OVERSPENT)
     following = _begin(lane, phase=Phase.VALIDATION, level=lane.level + 1)
@@ -162,7 +166,7 @@ def _next_repetition(lane: Lane, validation_times: int) -> Lane:
     return _if(lane.repetition + 1 < validation_times, again, finished)
 
 
-def _begin(lane: Lane, phase: Any, level: Any) -> Lane:
+def _begin(lane: Lane, phase: Leaf, level: Leaf) -> Lane:
     """The next play, of a level."""
     as_int = partial(jnp.asarray, dtype=jnp.int32)
     return lane._replace(
@@ -170,9 +174,9 @@ def _begin(lane: Lane, phase: Any, level: Any) -> Lane:
     )
 
 
-def _if(condition: Any, yes: Lane, no: Lane) -> Lane:
+def _if(condition: Leaf, yes: Lane, no: Lane) -> Lane:
     return Lane(*(jnp.where(condition, a, b) for a, b in zip(yes, no, strict=True)))
 
 
-def _is(call: Any, options: Any) -> list[Any]:
+def _is(call: Leaf, options: Iterable[int]) -> list[Leaf]:
     return [call == option for option in options]

@@ -40,7 +40,7 @@ class TimedAgent:
     """
 
     def __init__(
-        self, make: Callable[..., Any], clock: Clock, rules: Rules, form: Form = "JSON"
+        self, make: Callable[..., object], clock: Clock, rules: Rules, form: Form = "JSON"
     ) -> None:
         self.form: Form = form
         self.error, self.seconds = "", 0.0
@@ -98,7 +98,9 @@ class TimedAgent:
         method = self._method(sso)
         return self._with_form(method(sso)) if method else (protocol.ERROR, None)
 
-    def _method(self, sso: SerializableStateObservation) -> Callable[[Any], str] | None:
+    def _method(
+        self, sso: SerializableStateObservation
+    ) -> Callable[[SerializableStateObservation], str] | None:
         """Method that answers an observation; None if it is invalid or comes before START."""
         try:
             phase = sso.phase
@@ -112,7 +114,9 @@ class TimedAgent:
         failed = text.endswith("_FAILED") or text.startswith("END_")
         return text, None if failed else self.form
 
-    def _timed(self, function: Callable[..., Any], limit: float, sso: Any) -> tuple[bool, Any]:
+    def _timed(
+        self, function: Callable[..., object], limit: float, sso: object
+    ) -> tuple[bool, object]:
         """Call the agent; return whether it returned, and its value. Sets `seconds`."""
         timer = ElapsedTimer(self._stopwatch, limit)
         arguments = fitting(function, sso, timer)
@@ -127,7 +131,7 @@ class TimedAgent:
             self.seconds = self._stopwatch.now() - start
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """An agent's return value as a reply; a level may be any kind of whole number."""
     try:
         text = str(value)

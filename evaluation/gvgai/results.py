@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from evaluation.closing import Closing
 from evaluation.gvgai.observation import WINNERS
 from evaluation.gvgai.phases import Phase
 from evaluation.gvgai.rules import TRAINING, VALIDATION
+from evaluation.json_types import JsonObject
 
 RESULTS_FILE = "results.jsonl"
 
@@ -67,7 +67,7 @@ class LevelResult:
             f"Player0-Score:{self.score}, timesteps:{self.ticks}"
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return asdict(self)
 

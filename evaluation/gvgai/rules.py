@@ -3,11 +3,13 @@
 Times are those of the agent's side: from the call of a method to its return, transport left out.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
+
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 
 TRAINING = (0, 1, 2)
 """Levels an agent trains on, in the order in which it meets them first."""
@@ -91,7 +93,7 @@ class Rules:
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be true or false")
 
-    def changed(self, values: Mapping[str, Any]) -> "Rules":
+    def changed(self, values: JsonMapping) -> "Rules":
         """Return the rules with other values by name.
 
         Raises:
@@ -103,33 +105,33 @@ class Rules:
                 raise ValueError(f"rule {name!r} is unknown; the rules are {', '.join(names)}")
         return replace(self, **values)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return asdict(self)
 
     # Checks of times, which may be arrays of any shape, one a lane. -------------------------------
 
-    def start_late(self, seconds: Any) -> Any:
+    def start_late(self, seconds: npt.ArrayLike) -> np.ndarray:
         """Whether a constructor took too long: no time was left when it returned."""
         return microseconds(seconds) >= microseconds(self.start_seconds)
 
-    def init_late(self, seconds: Any) -> Any:
+    def init_late(self, seconds: npt.ArrayLike) -> np.ndarray:
         """Whether an `init` took too long."""
         return microseconds(seconds) >= microseconds(self.init_seconds)
 
-    def act_late(self, seconds: Any) -> Any:
+    def act_late(self, seconds: npt.ArrayLike) -> np.ndarray:
         """Whether an action came too late to be played."""
         return microseconds(seconds) > microseconds(self.act_seconds)
 
-    def act_overspent(self, seconds: Any) -> Any:
+    def act_overspent(self, seconds: npt.ArrayLike) -> np.ndarray:
         """Whether an action came so late that it ends the level."""
         return microseconds(seconds) > microseconds(self.act_hard_seconds)
 
-    def learning_over(self, elapsed: Any) -> Any:
+    def learning_over(self, elapsed: npt.ArrayLike) -> np.ndarray:
         """Whether the time for training is used up, `elapsed` s after it began."""
         return microseconds(elapsed) >= microseconds(self.learning_seconds)
 
-    def result_limit(self, elapsed: Any) -> Any:
+    def result_limit(self, elapsed: npt.ArrayLike) -> np.ndarray:
         """Time for a `result` that begins `elapsed` s after training began, s.
 
         It is the rest of the time for training, plus the grace if none is left or
@@ -141,17 +143,17 @@ class Rules:
         )
         return remaining + grace
 
-    def result_overspent(self, elapsed: Any, seconds: Any) -> Any:
+    def result_overspent(self, elapsed: npt.ArrayLike, seconds: npt.ArrayLike) -> np.ndarray:
         """Whether a `result` that began at `elapsed` and took `seconds` took too long."""
         return microseconds(seconds) > microseconds(self.result_limit(elapsed))
 
 
-def microseconds(seconds: Any) -> Any:
+def microseconds(seconds: npt.ArrayLike) -> np.ndarray:
     """Whole microseconds, so that no limit depends on the last bit of a difference of times."""
     return np.rint(np.multiply(seconds, 1e6)).astype(np.int64)
 
 
-def _check_seconds(name: str, value: Any) -> None:
+def _check_seconds(name: str, value: JsonValue) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value <= LONGEST:
         raise ValueError(

@@ -9,13 +9,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from evaluation.gvgai.rules import TRAINING, VALIDATION, Rules, preset
-from evaluation.schedule import Block, Schedule, Value
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
+from evaluation.schedule import Block, Parameters, Schedule, Value
 from jaxsim import parameters, registry
 
 NUM_LEVELS = len(TRAINING) + len(VALIDATION)
@@ -36,7 +36,7 @@ class Level:
     """
 
     task: str
-    parameters: tuple[tuple[str, Value], ...] = ()
+    parameters: Parameters = ()
     about: str = ""
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Level:
         parameters.check(spec.parameters, values)
         spec.check(values)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return {"task": self.task, "parameters": dict(self.parameters), "about": self.about}
 
@@ -91,7 +91,7 @@ class Track:
         )
         return Schedule(self.name, blocks, self.source)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the document as plain JSON values."""
         return {
             "name": self.name,
@@ -154,7 +154,7 @@ def loads(text: str, source: str = "track") -> Track:
     return _Reader(source).track(document)
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_twins(pairs: list[tuple[str, Any]]) -> JsonObject:
     """Decode an object of JSON; refuse a key that stands in it twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
@@ -170,7 +170,7 @@ class _Reader:
 
     source: str
 
-    def track(self, document: Any) -> Track:
+    def track(self, document: JsonValue) -> Track:
         values = self._object("the document", document, {"name", "levels"}, {"rules"})
         name = self._text("name", values["name"])
         if not name:
@@ -184,7 +184,7 @@ class _Reader:
         except ValueError as error:
             self._fail("levels", str(error))
 
-    def _level(self, place: str, value: Any) -> Level:
+    def _level(self, place: str, value: JsonValue) -> Level:
         values = self._object(place, value, {"task"}, {"parameters", "about"})
         changes = values.get("parameters", {})
         if not isinstance(changes, dict):
@@ -199,7 +199,7 @@ class _Reader:
         except ValueError as error:
             self._fail(place, str(error))
 
-    def _rules(self, value: Any) -> Rules:
+    def _rules(self, value: JsonValue) -> Rules:
         if not isinstance(value, dict):
             self._fail("rules", "must be an object of values by name")
         changes = {name: v for name, v in value.items() if name != "preset"}
@@ -209,8 +209,8 @@ class _Reader:
             self._fail("rules", str(error))
 
     def _object(
-        self, place: str, value: Any, needed: set[str], allowed: set[str]
-    ) -> Mapping[str, Any]:
+        self, place: str, value: JsonValue, needed: set[str], allowed: set[str]
+    ) -> JsonMapping:
         if not isinstance(value, dict):
             self._fail(place, "must be an object")
         for name in sorted(needed - set(value)):
@@ -222,7 +222,7 @@ class _Reader:
             )
         return value
 
-    def _text(self, place: str, value: Any) -> str:
+    def _text(self, place: str, value: JsonValue) -> str:
         if not isinstance(value, str):
             self._fail(place, "must be a text")
         return value
@@ -231,7 +231,7 @@ class _Reader:
         raise ValueError(f"{self.source}: {place}: {reason}")
 
 
-def _sorted(values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
+def _sorted(values: JsonMapping) -> Parameters:
     return tuple(sorted(values.items()))
 
 

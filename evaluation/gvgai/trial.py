@@ -6,7 +6,6 @@ passes the answer to `reply`.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import jax
 import numpy as np
@@ -41,6 +40,7 @@ from evaluation.gvgai.track import TRAINING_PHASE, VALIDATION_PHASE, Track
 from evaluation.session import Episode, Log, Session
 from jaxsim import counters, rng
 from jaxsim.embedding import Embedded
+from jaxsim.pytrees import Params
 from jaxsim.worlds.cartpole3d.types import Observation
 
 
@@ -358,7 +358,7 @@ def _winner(episode: Episode, broken_off: bool) -> str:
     return "PLAYER_LOSES" if totals.terminated else "PLAYER_WINS"
 
 
-def _half_width(params: Any) -> float:
+def _half_width(params: Params) -> float:
     """Half of the room's or the track's width, m."""
     room = getattr(params, "room_half_width", None)
     return float(params.position_limit if room is None else room)

@@ -18,9 +18,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from evaluation.files import write_whole
+from evaluation.json_types import JsonObject
 from evaluation.l2m import instructions
 from evaluation.l2m.document import Document, SyllabusError
 from evaluation.l2m.instructions import MAX_EPISODES
@@ -180,11 +180,11 @@ def _flat(items: Iterable[Episodes | Iterable[Episodes]]) -> tuple[Episodes, ...
     return tuple(flat)
 
 
-def _instructions(phases: Iterable[Phase]) -> list[dict[str, Any]]:
+def _instructions(phases: Iterable[Phase]) -> list[JsonObject]:
     """The phases as instructions of a syllabus."""
-    entries: list[dict[str, Any]] = []
+    entries: list[JsonObject] = []
     for phase in phases:
-        opening: dict[str, Any] = {"$phase": f"{phase.number}.{phase.mode}"}
+        opening: JsonObject = {"$phase": f"{phase.number}.{phase.mode}"}
         if phase.mode == "train" and not phase.learning:
             opening["enable_updates"] = False
         repeats = [

@@ -18,8 +18,8 @@ episodes. Seeds belong to a run; each of its lifetimes can be played again alone
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
+from evaluation.json_types import JsonValue
 from evaluation.l2m.build import Syllabus, episodes
 from evaluation.l2m.document import SyllabusError
 from evaluation.schedule import Block, Mode, Schedule, Value
@@ -235,7 +235,7 @@ def _phases(
         yield number, mode, [variant for task in block.tasks for variant in task.variants]
 
 
-def _episodes(variants: Iterable[TaskVariant]) -> list[Any]:
+def _episodes(variants: Iterable[TaskVariant]) -> list[JsonValue]:
     return [episodes(v.task, v.num_episodes, v.params) for v in variants]
 
 

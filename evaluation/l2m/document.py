@@ -7,9 +7,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from evaluation import positions
+from evaluation.json_types import JsonObject
 from evaluation.positions import Path
 from jaxsim import parameters
 
@@ -156,7 +157,7 @@ class Document:
             self.fail(path, f"{path[-1]!r} is {show(value)}; it must be true or false")
         return value
 
-    def mapping(self, path: Path, value: object, subject: str) -> dict[str, Any]:
+    def mapping(self, path: Path, value: object, subject: str) -> JsonObject:
         """Return `value`, which must be an object."""
         if not isinstance(value, dict):
             self.fail(path, f"{subject} is {show(value)}; it must be an object {{...}}")

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
+from evaluation.json_types import JsonMapping
 from evaluation.l2m.document import Document, either, show
 from evaluation.l2m.variants import Variants
 from evaluation.positions import Path
@@ -154,7 +155,7 @@ class Reader:
             return True
         return False
 
-    def kinds(self) -> dict[str, Callable[[Path, Mapping[str, Any]], None]]:
+    def kinds(self) -> dict[str, Callable[[Path, JsonMapping], None]]:
         """Return the methods that play instructions, by the key of their kind."""
         return {
             "$phase": self.open_phase,

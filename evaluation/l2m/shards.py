@@ -5,11 +5,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from evaluation.files import results, write_json, write_whole
+from evaluation.json_types import JsonObject
 from evaluation.logs.export import check_logged
 from evaluation.records import COLUMNS, Records, read_run
 from evaluation.report import summarise_records
@@ -99,7 +100,7 @@ def joined(shards: Sequence[Records]) -> Records:
         end += part.num_lifetimes
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
     faults = [fault for part in parts for fault in part.metadata.get("faults", ())]
-    lifetimes: dict[str, Any] = {"lifetimes": end - whole.first_lifetime}
+    lifetimes: JsonObject = {"lifetimes": end - whole.first_lifetime}
     metadata = {
         k: lifetimes.get(k, v) for k, v in whole.metadata.items() if k not in ("faults", "worker")
     }
@@ -110,7 +111,7 @@ def joined(shards: Sequence[Records]) -> Records:
     return replace(whole, columns=columns, metadata=metadata)
 
 
-def _about(part: Records) -> dict[str, Any]:
+def _about(part: Records) -> JsonObject:
     """Metadata that the shards of one run share."""
     return {k: v for k, v in part.metadata.items() if k not in _OF_SHARDS}
 

@@ -5,9 +5,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NoReturn
 
 from evaluation.files import read_json, write_whole
+from evaluation.json_types import JsonValue
 
 FILE_NAME: Final = "info.json"
 
@@ -47,11 +48,11 @@ def from_info_json(path: Path) -> dict[str, float]:
     return values
 
 
-class _Pairs(list[tuple[str, Any]]):
+class _Pairs(list[tuple[str, JsonValue]]):
     """The entries of a JSON object in order, repeated names included."""
 
 
-def _reject(token: str) -> Any:
+def _reject(token: str) -> NoReturn:
     raise ValueError(f"{token} is not a number of JSON")
 
 
@@ -64,7 +65,7 @@ def _checked_name(path: Path, task: str) -> str:
     return task
 
 
-def _checked_value(path: Path, task: str, value: Any) -> float:
+def _checked_value(path: Path, task: str, value: JsonValue) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         shown = "an object" if isinstance(value, _Pairs) else f"{value!r:.60}"
         raise ValueError(f"{path}: the saturation of {task!r} must be a number, not {shown}")

@@ -8,7 +8,6 @@ curves. This module reads curves from logs and from records.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from evaluation.l2m.l2metrics.reading import LOGGER_INFO, read_log_columns
 from evaluation.l2m.ste_store import SteRun
 from evaluation.logs.export import row_of, task_labels
 from evaluation.records import MEASURES, Records
-from evaluation.schedule import Schedule
+from evaluation.schedule import Schedule, Variant
 
 RECORDS_FILE = "records.parquet"
 
@@ -190,7 +189,7 @@ def _no_value(lifetime: int, measure: str) -> str:
     )
 
 
-def _name(variant: tuple[str, tuple[tuple[str, Any], ...]], schedule: Schedule) -> str:
+def _name(variant: Variant, schedule: Schedule) -> str:
     """Name of a task in logs of a schedule."""
     if variant not in schedule.variants:
         listed = "; ".join(_in_words(other) for other in schedule.variants)
@@ -198,6 +197,6 @@ def _name(variant: tuple[str, tuple[tuple[str, Any], ...]], schedule: Schedule) 
     return task_labels(schedule)[schedule.variants.index(variant)].lower()
 
 
-def _in_words(variant: tuple[str, tuple[tuple[str, Any], ...]]) -> str:
+def _in_words(variant: Variant) -> str:
     task, parameters = variant
     return " ".join([task, *(f"{path}={value}" for path, value in parameters)])

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evaluation import positions
+from evaluation.json_types import JsonObject
 from evaluation.l2m import instructions, rules
 from evaluation.l2m.classification.syllabus import DataReader
 from evaluation.l2m.document import Document, SyllabusError, read_text
@@ -96,7 +96,7 @@ class Verdict:
         file = self.file if self.file.isprintable() else repr(self.file)
         return [f"{file}:{f.line}:{f.column}: {f.severity}: {f.reason}" for f in self.findings]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         schedule = self.reading.schedule if self.reading else None
         return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evaluation.l2m.document import Document, short, show
 from evaluation.positions import Path
-from evaluation.schedule import Value
+from evaluation.schedule import Parameters, Value, Variant
 from jaxsim import novelty, parameters, registry
 from jaxsim.parameters import Parameter
 from jaxsim.registry import EnvSpec
@@ -16,8 +16,6 @@ PACKAGE = "jaxsim"
 """Package of the tasks of this project, in names such as "$jaxsim:CartPole3D"."""
 
 _IN_PACKAGE = re.compile(r"\$(?P<package>[^\s:$]+):(?P<task>[^\s:$]+)")
-
-Variant = tuple[str, tuple[tuple[str, Value], ...]]
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def _plain(value: object) -> Value:
     return json.dumps(value, sort_keys=True)
 
 
-def _distinct(spec: EnvSpec, values: dict[str, Value]) -> tuple[tuple[str, Value], ...]:
+def _distinct(spec: EnvSpec, values: dict[str, Value]) -> Parameters:
     """Leave out values that follow from the other ones or are defaults; sorted by path."""
 
     def is_needed(name: str, value: Value) -> bool:

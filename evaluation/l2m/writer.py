@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.l2m import instructions
 from evaluation.l2m.document import Document
 from evaluation.schedule import Block, Schedule, Value
@@ -33,7 +34,7 @@ def document(
     name: str,
     author: str,
     default_params: Mapping[str, Value],
-    items: Iterable[Mapping[str, Any]],
+    items: Iterable[JsonMapping],
 ) -> str:
     """Return the unchecked text of a syllabus, one instruction per line.
 
@@ -56,7 +57,7 @@ def document(
 
 def episode(
     task: str, parameters: Iterable[tuple[str, Value]], sub_episodes: int = 1
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return an episode as an instruction of a syllabus."""
     several = {instructions.SUB_EPISODES: sub_episodes} if sub_episodes > 1 else {}
     return {"$episode": task, **several, **dict(parameters)}
@@ -71,7 +72,7 @@ def _reject(value: object) -> NoReturn:
     raise ValueError(f"{value!r} is of type {kind}; a syllabus holds int, float and str")
 
 
-def _instructions(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
+def _instructions(blocks: Sequence[Block]) -> Iterator[JsonObject]:
     """Yield instructions that give `blocks`."""
     for (phase, mode), members in groupby(blocks, key=lambda block: (block.phase, block.mode)):
         yield {"$phase": f"{phase}.{mode}"}

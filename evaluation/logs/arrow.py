@@ -5,7 +5,6 @@ logs. These use the buffers and need no pandas.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(column.chunks)
 
 
-def to_numpy(column: pa.ChunkedArray | pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def to_numpy(column: pa.ChunkedArray | pa.Array, dtype: npt.DTypeLike) -> np.ndarray:
     """A column of numbers as (n,); a missing value is NaN, or 0 for integers.
 
     Args:
@@ -47,7 +46,7 @@ def to_numpy(column: pa.ChunkedArray | pa.Array, dtype: npt.DTypeLike) -> npt.ND
     return values.astype(dtype, copy=False)
 
 
-def from_numpy(values: npt.NDArray[Any]) -> pa.Array:
+def from_numpy(values: np.ndarray) -> pa.Array:
     """(n,) int32, int64, float64 or bool as an array of Arrow."""
     if values.dtype == np.bool_:
         bits = np.packbits(values, bitorder="little")

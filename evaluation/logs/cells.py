@@ -7,7 +7,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from evaluation.logs.tables import CONTROL, WORKER_WORDS, timestamp_text, usable_worker
 from evaluation.logs.texts import plain_scalar
@@ -36,25 +36,25 @@ class Place:
         """An error that names row and column."""
         return self.failure(f"{self.kind} {self.number}, column {column!r}: {message}")
 
-    def word(self, column: str, value: Any, allowed: Sequence[str]) -> str:
+    def word(self, column: str, value: object, allowed: Sequence[str]) -> str:
         """One of the allowed words."""
         if value not in allowed:
             raise self.error(column, f"must be one of {', '.join(allowed)}, not {value!r}")
         return str(value)
 
-    def folder(self, column: str, value: Any) -> str:
+    def folder(self, column: str, value: object) -> str:
         """Text that can name a directory, for example a worker."""
         if not isinstance(value, str) or not usable_worker(value):
             raise self.error(column, f"must be {WORKER_WORDS}, not {value!r}")
         return value
 
-    def text(self, column: str, value: Any) -> str:
+    def text(self, column: str, value: object) -> str:
         """Printable text."""
         if not isinstance(value, str) or not value or CONTROL.search(value):
             raise self.error(column, f"must be printable text, not {value!r}")
         return value
 
-    def count(self, column: str, value: Any, least: int = 0) -> int:
+    def count(self, column: str, value: object, least: int = 0) -> int:
         """A whole number from 0, not below ``least``."""
         plain = plain_scalar(value)
         if isinstance(plain, bool) or not isinstance(plain, numbers.Integral):
@@ -66,7 +66,7 @@ class Place:
             raise self.error(column, f"must not fall from {least} to {whole}")
         return whole
 
-    def params(self, column: str, value: Any) -> str:
+    def params(self, column: str, value: object) -> str:
         """A mapping as strict JSON text."""
         if not isinstance(value, Mapping):
             raise self.error(column, f"must be a mapping, not {type(value).__name__}")
@@ -75,7 +75,7 @@ class Place:
         except (TypeError, ValueError, RecursionError) as error:
             raise self.error(column, f"must be strict JSON: {error}") from error
 
-    def measure(self, column: str, value: Any) -> int | float:
+    def measure(self, column: str, value: object) -> int | float:
         """A number; NaN if not measured."""
         plain = plain_scalar(value)
         if isinstance(plain, bool) or not isinstance(plain, int | float):
@@ -84,14 +84,14 @@ class Place:
             raise self.error(column, "must be finite, or NaN where it was not measured")
         return plain
 
-    def extra(self, column: str, value: Any) -> Scalar:
+    def extra(self, column: str, value: object) -> Scalar:
         """Text or a number of an extra column; None for an empty cell."""
         plain = plain_scalar(value)
         if plain is not None and not isinstance(plain, str | int | float):
             raise self.error(column, f"must be text or a number, not {value!r}")
         return plain
 
-    def moment(self, column: str, value: Any) -> str:
+    def moment(self, column: str, value: object) -> str:
         """The text of a moment in a table."""
         if not isinstance(value, datetime):
             raise self.error(column, f"must be a datetime, not {type(value).__name__}")

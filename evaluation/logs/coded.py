@@ -36,7 +36,7 @@ class Coded(Generic[Value]):
         values[:] = self.values
         return values[self.codes]
 
-    def take(self, rows: Any) -> "Coded[Value]":
+    def take(self, rows: np.ndarray | slice) -> "Coded[Value]":
         """Select rows by an index array, a mask or a slice."""
         return Coded(self.values, self.codes[rows])
 

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from evaluation.arguments import Commands, add_command
 from evaluation.logs.problems import LogError, Problem
@@ -50,7 +50,7 @@ as the number of records.parquet.
 """
 
 
-def add_to(commands: Commands) -> Any:
+def add_to(commands: Commands) -> Commands:
     """Add the group `l2m` with its commands.
 
     Args:

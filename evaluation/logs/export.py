@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.logs import learnkit
 from evaluation.logs.coded import Coded
 from evaluation.logs.l2logger.batch import write_columns
@@ -206,7 +207,7 @@ def _run_name(schedule: Schedule) -> str:
     return re.sub(r"[^0-9A-Za-z_-]+", "_", schedule.name)[:LONGEST_NAME] or "syllabus"
 
 
-def _info(records: Records, lifetime: int) -> dict[str, Any]:
+def _info(records: Records, lifetime: int) -> JsonObject:
     """Content of scenario_info.json of a lifetime."""
     return {
         "author": records.schedule.author,
@@ -227,7 +228,7 @@ def _times(records: Records, row: int, start: datetime) -> np.ndarray:
     return np.asarray(np.datetime64(start.replace(tzinfo=None), "us") + micros)
 
 
-def _schedule_columns(schedule: Schedule) -> dict[str, Any]:
+def _schedule_columns(schedule: Schedule) -> dict[str, np.ndarray | Coded[Any]]:
     """Columns of an l2logger log that are equal in every lifetime."""
     episode_blocks, variants = schedule.episode_blocks(), schedule.block_variants()
     blocks = schedule.blocks
@@ -243,7 +244,9 @@ def _schedule_columns(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def _episode_columns(records: Records, row: int, start: datetime) -> dict[str, Any]:
+def _episode_columns(
+    records: Records, row: int, start: datetime
+) -> dict[str, np.ndarray | Coded[Any]]:
     """Columns of an l2logger log that differ between lifetimes."""
     cut = np.asarray(~records.columns["complete"][row], np.int32)
     return {
@@ -253,7 +256,7 @@ def _episode_columns(records: Records, row: int, start: datetime) -> dict[str, A
     }
 
 
-def _log_info(task: str) -> Callable[[dict[str, Any]], Mapping[str, Any]] | None:
+def _log_info(task: str) -> Callable[[JsonObject], JsonMapping] | None:
     """The hook of a task that gives the columns of an episode in a log; None for the default.
 
     A task's environment may have a method ``get_episode_log_info(totals)``. It gets the episode's
@@ -271,8 +274,8 @@ def _log_info(task: str) -> Callable[[dict[str, Any]], Mapping[str, Any]] | None
 
 
 def _measures(
-    hook: Callable[[dict[str, Any]], Mapping[str, Any]] | None, task: str, totals: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    hook: Callable[[JsonObject], JsonMapping] | None, task: str, totals: JsonObject
+) -> tuple[JsonObject, JsonObject]:
     """Reward and extra columns of an episode."""
     if hook is None:
         return {"reward": totals["reward"]}, {"performance": totals["performance"]}
@@ -285,7 +288,7 @@ def _measures(
 def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[learnkit.LogRow]:
     schedule, seed = records.schedule, records.metadata.get("seed")
     worker = worker_of(records, "env", learnkit.DEFAULT_WORKER)
-    columns: Mapping[str, list[Any]] = {
+    columns: Mapping[str, list[JsonValue]] = {
         name: (shortest(column[row]) if name in ("reward", "performance") else column[row]).tolist()
         for name, column in records.columns.items()
     }

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Overview:
 
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[object, ...], ...]
     warnings: tuple[Problem, ...]
 
 
@@ -140,7 +140,7 @@ def _of_learnkit(log: learnkit.Log) -> Overview:
     return Overview(title, _BLOCK_COLUMNS, rows, log.warnings)
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table for a terminal; numbers are aligned to the right."""
     lines = [tuple(map(str, line)) for line in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

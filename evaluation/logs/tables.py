@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from evaluation.json_types import JsonObject
 from evaluation.logs.problems import Problems
 
 MAX_FILE_BYTES: Final = 256 * 2**20
@@ -101,7 +102,7 @@ def read_text(path: Path, problems: Problems) -> str | None:
         return None
 
 
-def read_object(path: Path, problems: Problems) -> dict[str, Any] | None:
+def read_object(path: Path, problems: Problems) -> JsonObject | None:
     """A JSON object from a file, or None and a problem."""
     text = read_text(path, problems)
     if text is None:
@@ -218,7 +219,7 @@ class Cells:
             self.error(f"{name} must be an integer from 0, not {text!r}")
         return None
 
-    def object(self, name: str) -> dict[str, Any]:
+    def object(self, name: str) -> JsonObject:
         """A JSON object; an empty cell means an empty one."""
         text = self.text[name]
         try:

@@ -34,7 +34,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= PARAMS_SHOWN else f"{text[:PARAMS_SHOWN]}..."
 
 
-def write_line(stream: IO[str], values: Sequence[Any]) -> None:
+def write_line(stream: IO[str], values: Sequence[object]) -> None:
     """Write one row of a table; fields are quoted if necessary."""
     csv.writer(stream, delimiter="\t", lineterminator="\n").writerow(values)
 

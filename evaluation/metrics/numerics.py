@@ -6,6 +6,7 @@ batch size or padding, so a lifetime gets the same bits alone and in a batch.
 """
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,7 +43,7 @@ class Numbers(NamedTuple):
         return Numbers(*(None if leaf is None else leaf.reshape(shape) for leaf in self))
 
 
-def namespace(array: Array) -> Any:
+def namespace(array: Array) -> ModuleType:
     """The module of an array: `numpy` or `jax.numpy`."""
     return array.__array_namespace__()
 
@@ -125,12 +126,12 @@ def divide(numerator: Array, divisor: Array) -> Array:
     return namespace(numerator).divide(*materialised(numerator, divisor))
 
 
-def materialised(*trees: Any) -> tuple[Any, ...]:
+def materialised(*trees: Array) -> tuple[Array, ...]:
     """Return arrays, or trees of them, computed before anything that uses them.
 
     Otherwise XLA on a processor recomputes a shared array in each of its consumers.
     """
-    leaf: Any = trees
+    leaf: Array = trees
     while isinstance(leaf, tuple):
         leaf = leaf[0]
     if isinstance(leaf, np.ndarray | np.generic):
@@ -151,7 +152,7 @@ def repeat(times: int, step: Callable[[Any, Array], Array], start: Array) -> Arr
     return jax.lax.fori_loop(0, times, step, start)
 
 
-def window_at(array: Array, start: Any, length: int) -> Array:
+def window_at(array: Array, start: Array, length: int) -> Array:
     """``array[..., start : start + length]`` for a start that may be traced."""
     if isinstance(array, np.ndarray):
         return array[..., start : start + length]

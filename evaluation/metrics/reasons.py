@@ -1,7 +1,7 @@
 """Reasons why a metric of lifelong learning or of novelty is missing."""
 
 import enum
-from typing import Any, Final
+from typing import Final, SupportsInt
 
 
 class Reason(enum.IntEnum):
@@ -135,7 +135,7 @@ def code_of(text: str) -> int:
     return CUSTOM + _custom_sentences.index(text)
 
 
-def sentence_of(code: Any) -> str:
+def sentence_of(code: SupportsInt) -> str:
     """A reason in words, by its code."""
     number = int(code)
     return _custom_sentences[number - CUSTOM] if number >= CUSTOM else Reason(number).sentence

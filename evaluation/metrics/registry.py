@@ -21,7 +21,7 @@ or a `Numbers`, or set ``missing`` in the row.
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ from evaluation.metrics.reasons import Reason, code_of
 Scope: TypeAlias = Literal["block", "task", "lifetime", "trial"]
 Direction: TypeAlias = Literal["higher", "lower", "none"]
 Floats: TypeAlias = npt.NDArray[np.float64]
+ArrayFunction: TypeAlias = Callable[..., Any]
+"""A metric as a function over padded arrays."""
+F = TypeVar("F", bound=ArrayFunction)
 
 SCOPES: Final = get_args(Scope)
 USERS_SCOPES: Final = ("block", "task", "lifetime")
@@ -66,7 +69,7 @@ class Row:
     """
 
     name: str
-    kernel: str | Callable[..., Any]
+    kernel: str | ArrayFunction
     scope: Scope
     text: str
     needs: tuple[str, ...] = ()
@@ -133,7 +136,7 @@ def metric(
     missing: str = "",
     capability: str = "",
     bounds: tuple[float, float] = Row.bounds,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[F], F]:
     """Give a function a row, so that ``--metric FILE.py`` finds it; the fields are those of `Row`.
 
     Raises:
@@ -142,7 +145,7 @@ def metric(
     _check_word("scope", scope, USERS_SCOPES)
     _check_word("direction", direction, get_args(Direction))
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: F) -> F:
         row = Row(
             name or function.__name__,
             function,
@@ -167,11 +170,11 @@ def _check_word(field: str, word: str, options: Sequence[str]) -> None:
         raise ValueError(f"{field} is {word!r}; it must be one of {', '.join(options)}")
 
 
-def _first_line(function: Callable[..., Any]) -> str:
+def _first_line(function: ArrayFunction) -> str:
     return (inspect.getdoc(function) or function.__name__).split("\n")[0]
 
 
-def row_of(function: Any) -> Row | None:
+def row_of(function: object) -> Row | None:
     """The row of a custom metric; None for an object that is not a metric.
 
     A plain function of two parameters is called with (values, counts) and gives one number per
@@ -186,7 +189,7 @@ def row_of(function: Any) -> Row | None:
     return replace(decorated.metric_row, name=function.__name__)  # type: ignore[attr-defined]
 
 
-def _with_names(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_names(function: ArrayFunction) -> ArrayFunction:
     def call(values: Floats, counts: npt.NDArray[np.int64]) -> Any:
         return function(values, counts)
 
@@ -270,7 +273,7 @@ def _shape(row: Row, lifetime: Lifetime) -> tuple[int, ...]:
     return sizes.get(row.scope, ())
 
 
-def _reasons(row: Row, values: Floats, why: Any) -> npt.NDArray[np.int32]:
+def _reasons(row: Row, values: Floats, why: object) -> npt.NDArray[np.int32]:
     absent = ~np.isfinite(values)
     texts = np.broadcast_to(np.asarray(why, object), values.shape)
     if any(not isinstance(text, str) or not text for text in texts[absent].ravel()):

@@ -9,10 +9,10 @@ Source: L2M Metrics Framework, 4 Dec 2019, chapter 2 ("an average of the scores 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics import DEFAULT_WINDOW, Numbers, Reason, syllabus_scores
 from evaluation.metrics.numerics import masked_mean
 from evaluation.metrics.registry import Row
@@ -44,7 +44,7 @@ class Score:
     syllabi: int
     metrics: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         parts = {name: number(getattr(self, name)) for name in ("value", "low", "high")}
         return {**parts, "syllabi": self.syllabi, "metrics": list(self.metrics)}
@@ -62,7 +62,7 @@ class Capability:
     averages: Mapping[str, Score]
     metrics: Mapping[str, Score]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return {
             "averages": {unit: score.to_json() for unit, score in self.averages.items()},

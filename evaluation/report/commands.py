@@ -4,10 +4,15 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evaluation.arguments import Commands, add_command, add_measure, add_metric, command_line
+from evaluation.json_types import JsonObject
 from evaluation.report import terminal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import Console
 
 COMPARE_EXAMPLES = """examples:
   jaxsim compare runs/pd runs/greedy
@@ -262,7 +267,7 @@ def _is_run(path: Path) -> bool:
     return path.suffix == ".parquet" or not any(path.glob("**/ll_metrics.json"))
 
 
-def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
+def _compare_results(arguments: argparse.Namespace, console: "Console | None") -> int:
     """Compare two directories of results of logs."""
     from evaluation.report.compare import COMPARED, compare_lifelong
     from evaluation.report.lifelong import lifelong_of_results
@@ -304,7 +309,7 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
     return 0
 
 
-def _write(arguments: argparse.Namespace, values: dict[str, Any]) -> None:
+def _write(arguments: argparse.Namespace, values: JsonObject) -> None:
     """Write the comparison as JSON, and as a page beside it."""
     from evaluation.files import write_json, write_whole
     from evaluation.report import html
@@ -381,6 +386,6 @@ def _plot_table(arguments: argparse.Namespace) -> list[Path]:
     return paths
 
 
-def _tasks(data: Any) -> list[str]:
+def _tasks(data: "pa.Table") -> list[str]:
     """Names of the tasks of a table; empty without the column task_name."""
     return data["task_name"].unique().to_pylist() if "task_name" in data.column_names else []

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics import (
     DEFAULT_WINDOW,
     METRIC_NAMES,
@@ -25,7 +26,7 @@ from evaluation.metrics.statistics import INTERVALS, Bounds
 from evaluation.metrics.table import METRICS, bounds_of, names_of
 from evaluation.records import UNIT_MEASURES, Records
 from evaluation.report.blocks import lifetime_metrics
-from evaluation.report.entries import entry_of, number
+from evaluation.report.entries import Index, entry_of, number
 from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
 from evaluation.report.novelty import novelty_scores
 from evaluation.schedule import Block, Schedule
@@ -71,7 +72,7 @@ class Comparison:
     syllabus: Mapping[str, "MetricComparison"]
     lifelong: "LifelongComparison"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
         return {
             "syllabus": {"name": self.first.schedule.name, "source": self.first.schedule.source},
@@ -114,7 +115,7 @@ class LifelongComparison:
     lifetime: Mapping[str, "MetricComparison"]
     by_task: Mapping[str, "MetricComparison"]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
         return {
             "metrics": {name: c.to_json(()) for name, c in self.lifetime.items()},
@@ -145,14 +146,14 @@ class MetricComparison:
     corrected: np.ndarray
     better: str
 
-    def to_json(self, index: Any) -> dict[str, Any]:
+    def to_json(self, index: Index) -> JsonObject:
         """Return the numbers at one index as plain JSON values."""
-        values: dict[str, Any] = {
+        values: JsonObject = {
             "better": self.better,
             "first": entry_of(self.first, index),
             "second": entry_of(self.second, index),
         }
-        improvement: dict[str, Any] = {
+        improvement: JsonObject = {
             name: number(getattr(self.improvement, name)[index])
             for name in ("probability", "low", "high", "p_value")
         }
@@ -162,7 +163,7 @@ class MetricComparison:
             "improvement": improvement | ({"reason": reason} if reason else {}),
         }
 
-    def why_missing(self, index: Any) -> str:
+    def why_missing(self, index: Index) -> str:
         """Why a probability or its interval is missing; empty if neither is."""
         for ordinal, summary in (("first", self.first), ("second", self.second)):
             if summary.reasons[index] != Reason.NONE:

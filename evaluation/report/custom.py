@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from evaluation.metrics.registry import MetricError, Row, check_names, row_of
@@ -50,7 +51,7 @@ def load_rows(texts: Iterable[str]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def load_metric(text: str, is_metric: Callable[[Any], bool]) -> Any:
+def load_metric(text: str, is_metric: Callable[[object], bool]) -> Any:
     """Load the one metric of a Python file that `is_metric` accepts.
 
     Raises:
@@ -59,7 +60,7 @@ def load_metric(text: str, is_metric: Callable[[Any], bool]) -> Any:
     return _only(text, defined(text, is_metric))
 
 
-def defined(text: str, is_metric: Callable[[Any], bool]) -> dict[str, Any]:
+def defined(text: str, is_metric: Callable[[object], bool]) -> dict[str, Any]:
     """The metrics that a file defines, by name; with ``FILE.py:NAME`` only that one.
 
     Raises:
@@ -91,7 +92,7 @@ def defined(text: str, is_metric: Callable[[Any], bool]) -> dict[str, Any]:
     return {name: metrics[name]} if name else metrics
 
 
-def _has_class(module: Any) -> bool:
+def _has_class(module: ModuleType) -> bool:
     return any(
         inspect.isclass(value) and hasattr(value, "calculate") for value in vars(module).values()
     )
@@ -105,6 +106,6 @@ def _only(text: str, metrics: Mapping[str, Any]) -> Any:
     return next(iter(metrics.values()))
 
 
-def _is_defined_in(value: Any, module: str) -> bool:
+def _is_defined_in(value: object, module: str) -> bool:
     """Whether a class or function is defined in a module; true for any other object."""
     return getattr(value, "__qualname__", None) is None or value.__module__ == module

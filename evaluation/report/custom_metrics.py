@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.logs.export import task_labels
 from evaluation.metrics import Summary, summarise_all
 from evaluation.metrics.registry import Lifetime, Row, over_all, over_lifetimes
@@ -72,7 +73,7 @@ def lifetimes_of(
         return result
 
     for row in range(records.num_lifetimes):
-        scores: dict[str, Any] = {}
+        scores: JsonObject = {}
         if predictions is not None:
             scores = {
                 name: arranged(getattr(predictions, name)[row])
@@ -105,7 +106,7 @@ class CustomSummary:
     lifetime: Mapping[str, Summary]
     blocks: Mapping[str, Summary]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values, by the metric's name."""
         return {
             row.name: {

@@ -4,13 +4,17 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics import Numbers, Reason, Summary
 from evaluation.metrics.reasons import sentence_of
 
+Index = int | tuple[int, ...]
+"""Place of one number in an array."""
 
-def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
+
+def entry_of(summary: Summary, index: Index) -> JsonObject:
     """Return the numbers of a summary at one index as JSON, each missing one with its reason."""
-    entry: dict[str, Any] = {
+    entry: JsonObject = {
         name: number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
     }
     count = int(summary.count[index])
@@ -29,10 +33,10 @@ def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
     return entry
 
 
-def _statistic(estimate: Numbers, index: Any) -> dict[str, Any]:
+def _statistic(estimate: Numbers, index: Index) -> JsonObject:
     """One statistic with its interval as JSON values."""
     parts = {"value": estimate.values, "low": estimate.low, "high": estimate.high}
-    entry: dict[str, Any] = {name: number(np.asarray(part)[index]) for name, part in parts.items()}
+    entry: JsonObject = {name: number(np.asarray(part)[index]) for name, part in parts.items()}
     reason = sentence_of(np.asarray(estimate.reasons)[index])
     return entry | ({"reason": reason} if reason else {})
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,12 @@ import pyarrow as pa
 
 from evaluation.metrics.statistics import bootstrap_interval, describe
 from evaluation.records import Records
+from evaluation.schedule import Variant
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.typing import ColorType
 
 Kind: TypeAlias = Literal["raw", "eb", "lb", "ste"]
 Unit: TypeAlias = Literal["exp_num", "steps"]
@@ -82,7 +88,7 @@ def plot_run(
     normalized: bool | None = None,
     ste: Mapping[str, Sequence[npt.ArrayLike]] | None = None,
     eval_lines: bool = True,
-    colours: Mapping[str, Any] | None = None,
+    colours: Mapping[str, "ColorType"] | None = None,
 ) -> list[Path]:
     """Plot one lifetime: raw training, evaluation, learning, and the comparison with experts.
 
@@ -144,7 +150,7 @@ def _file_name(run: str) -> str:
     return re.sub(r"[^0-9A-Za-z_.-]", "_", run)
 
 
-def task_colours(tasks: Iterable[str]) -> dict[str, Any]:
+def task_colours(tasks: Iterable[str]) -> dict[str, "ColorType"]:
     """A colour for each task, in the given order; twenty colours repeat."""
     check_matplotlib()
     from matplotlib import colormaps
@@ -175,14 +181,14 @@ class _Style:
     measure: str
     unit: Unit
     normalized: bool
-    colours: Mapping[str, Any]
+    colours: Mapping[str, "ColorType"]
 
     @property
     def value_label(self) -> str:
         measure = _plain(self.measure)
         return f"{measure} (normalised, 1 to 101)" if self.normalized else measure
 
-    def limit(self, axes: Any) -> None:
+    def limit(self, axes: "Axes") -> None:
         """Let panels of normalised values share one range, with room for dots at its ends."""
         if self.normalized:
             axes.set_ylim(-2, 104)
@@ -271,7 +277,9 @@ def _regimes(data: pa.Table) -> list[Regime]:
     return regimes
 
 
-def _figure(panels: int, title: str, width: float = 10.0, height: float = 3.5) -> tuple[Any, Any]:
+def _figure(
+    panels: int, title: str, width: float = 10.0, height: float = 3.5
+) -> "tuple[Figure, np.ndarray]":
     """A figure with stacked panels, and its axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -282,12 +290,12 @@ def _figure(panels: int, title: str, width: float = 10.0, height: float = 3.5) -
     return figure, figure.subplots(panels, 1, squeeze=False)[:, 0]
 
 
-def _save(figure: Any, path: Path) -> None:
+def _save(figure: "Figure", path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
 
-def _legend(axes: Any) -> None:
+def _legend(axes: "Axes") -> None:
     """Add a legend beside the panel, where it hides no data, and a grid."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
@@ -307,7 +315,7 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _draw_raw(lifetime: _Lifetime, style: _Style) -> Any:
+def _draw_raw(lifetime: _Lifetime, style: _Style) -> "Figure | None":
     """Plot raw training as dots by task, with a smoothed line over each block."""
     if not any(regime.training for regime in lifetime.regimes):
         return None
@@ -325,7 +333,7 @@ def _draw_raw(lifetime: _Lifetime, style: _Style) -> Any:
     return figure
 
 
-def _draw_evaluation(lifetime: _Lifetime, style: _Style) -> Any:
+def _draw_evaluation(lifetime: _Lifetime, style: _Style) -> "Figure | None":
     """Plot mean and interval of each evaluation block, one panel per task label."""
     evaluations = [regime for regime in lifetime.regimes if not regime.training]
     labels = list(dict.fromkeys(regime.label for regime in evaluations))
@@ -345,7 +353,7 @@ def _draw_evaluation(lifetime: _Lifetime, style: _Style) -> Any:
     return figure
 
 
-def _draw_points(axes: Any, lifetime: _Lifetime, task: str, colour: Any) -> None:
+def _draw_points(axes: "Axes", lifetime: _Lifetime, task: str, colour: "ColorType") -> None:
     """Plot one task's evaluation blocks as points with error bars, joined by a line."""
     blocks: dict[int, list[Floats]] = {}
     for regime in lifetime.of(task, training=False):
@@ -368,7 +376,7 @@ def _draw_points(axes: Any, lifetime: _Lifetime, task: str, colour: Any) -> None
         )
 
 
-def _draw_learning(lifetime: _Lifetime, style: _Style, eval_lines: bool) -> Any:
+def _draw_learning(lifetime: _Lifetime, style: _Style, eval_lines: bool) -> "Figure | None":
     """Plot processed learning; the horizontal axis leaves out evaluation blocks."""
     if not any(regime.training for regime in lifetime.regimes):
         return None
@@ -392,7 +400,9 @@ def _draw_learning(lifetime: _Lifetime, style: _Style, eval_lines: bool) -> Any:
     return figure
 
 
-def _draw_eval_line(axes: Any, lifetime: _Lifetime, task: str, colour: Any, labelled: bool) -> None:
+def _draw_eval_line(
+    axes: "Axes", lifetime: _Lifetime, task: str, colour: "ColorType", labelled: bool
+) -> None:
     """Draw dashed lines between the evaluation means of one task."""
     points = [
         (lifetime.place_before(regime), mean)
@@ -407,7 +417,7 @@ def _draw_eval_line(axes: Any, lifetime: _Lifetime, task: str, colour: Any, labe
 
 def _draw_ste(
     lifetime: _Lifetime, style: _Style, ste: Mapping[str, Sequence[npt.ArrayLike]]
-) -> Any:
+) -> "Figure | None":
     """Plot the joined training blocks of each task beside its single-task experts."""
     tasks = [task for task in lifetime.tasks if ste.get(task) and lifetime.of(task, training=True)]
     if not tasks:
@@ -517,6 +527,6 @@ def _records_title(records: Records, measure: str, width: int) -> str:
     return f"{records.schedule.name}{agent_text}: {measure}, {band}{groups}"
 
 
-def _in_words(variant: tuple[str, tuple[tuple[str, Any], ...]]) -> str:
+def _in_words(variant: Variant) -> str:
     task, parameters = variant
     return ", ".join([task, *(f"{path} {value}" for path, value in parameters)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +139,7 @@ def lifelong_of_results(results: RunResults) -> Lifelong:
     return Lifelong(tasks, lifetime, by_task)
 
 
-def _numbers(values: npt.NDArray[np.float64], sentences: Sequence[Any]) -> Numbers:
+def _numbers(values: npt.NDArray[np.float64], sentences: Sequence[object]) -> Numbers:
     """Numbers with reason codes for the sentences of a file."""
     words = np.asarray(sentences, object).reshape(values.shape)
     codes = [_CODES.get(sentence, int(Reason.NO_VALUE_IN_FILE)) for sentence in words.ravel()]

@@ -2,9 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics.registry import Row
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 FIELDS = (
     *("name", "scope", "needs", "direction", "unit", "bounds", "text"),
@@ -24,7 +28,7 @@ def bounds(row: Row) -> list[float | None]:
     return [float(bound) if math.isfinite(bound) else None for bound in row.bounds]
 
 
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def as_json(rows: Sequence[Row]) -> list[JsonObject]:
     """Return rows as plain JSON values."""
     return [
         {name: getattr(row, name) for name in FIELDS}
@@ -40,7 +44,7 @@ def details(row: Row) -> str:
     return "\n".join(f"{name:11} {value}" for name, value in values.items() if value)
 
 
-def table(rows: Sequence[Row]) -> Any:
+def table(rows: Sequence[Row]) -> "Table":
     """A table with one row per metric; needs rich."""
     from rich import box
     from rich.table import Table

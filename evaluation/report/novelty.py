@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics import Summary, summarise_all
 from evaluation.metrics.novelty.lifetimes import (
     Predictions,
@@ -18,6 +18,7 @@ from evaluation.records import Records
 from evaluation.report.entries import entry_of
 from evaluation.schedule import Schedule
 from jaxsim import registry
+from jaxsim.parameters import Values
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class NoveltySummary:
     lifetime: Mapping[str, Summary]
     novel: tuple[bool, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
         return {
             "metrics": {name: entry_of(summary, ()) for name, summary in self.lifetime.items()},
@@ -63,7 +64,7 @@ def novel_variants(schedule: Schedule, levels: np.ndarray) -> np.ndarray:
     return np.asarray((np.asarray(levels) > 0) | np.array(changed, bool))
 
 
-def _changes(task: str, parameters: Mapping[str, Any]) -> bool:
+def _changes(task: str, parameters: Values) -> bool:
     world = {path: value for path, value in parameters.items() if not path.startswith("novelty/")}
     if not world:
         return False

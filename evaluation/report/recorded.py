@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from evaluation.metrics.l2m.scaling import Range
 from evaluation.metrics.l2m.structure import Structure, find_structure
 from evaluation.records import MEASURES, Records
 
+T = TypeVar("T")
 CHUNKS: Final = {"float64": 32, "float32": 64}
 """Lifetimes per call of the compiled program, by precision. For lifetimes of 1,920 episodes these
 were among the fastest of 16, 32, 64 and 128; more do not fit a core's cache."""
@@ -109,11 +110,15 @@ class _Kernel(NamedTuple):
     precision: str
     compiled: bool
 
-    def __call__(self, values: Any, experiences: Any, structure: Structure) -> LifetimeMetrics:
+    def __call__(
+        self, values: np.ndarray, experiences: np.ndarray, structure: Structure
+    ) -> LifetimeMetrics:
         """Compute all metrics of some lifetimes with NumPy."""
         return lifetime_metrics(*self._arguments(values, experiences, structure))
 
-    def jit(self, values: Any, experiences: Any, structure: Structure) -> LifetimeMetrics:
+    def jit(
+        self, values: np.ndarray, experiences: np.ndarray, structure: Structure
+    ) -> LifetimeMetrics:
         """Compute all metrics of some lifetimes with JAX."""
         with jax.enable_x64(self.precision == "float64"):
             return _compiled(*self._arguments(values, experiences, structure))
@@ -144,7 +149,7 @@ def _curves(
     return Records(records.schedule, column, records.novelty_levels).by_block(measure)[0]
 
 
-def _plan(records: Records, aware: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _plan(records: Records, aware: bool) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """Arguments of `find_structure` from the schedule, and the names of the tasks."""
     blocks, variants = records.schedule.blocks, records.schedule.block_variants()
     labels = [label.lower() for label in task_labels(records.schedule)]
@@ -182,13 +187,13 @@ def _computed(
         yield from pool.map(compute, range(0, len(lifetimes), chunk))
 
 
-def _without_padding(array: jax.Array, size: int) -> npt.NDArray[Any]:
+def _without_padding(array: jax.Array, size: int) -> np.ndarray:
     """The first `size` lifetimes; an array of one lifetime is broadcast."""
     host = np.asarray(array)
     return host[:size] if len(host) > 1 else np.broadcast_to(host, (size, *host.shape[1:]))
 
 
-def _narrow(tree: Any, precision: str) -> Any:
+def _narrow(tree: T, precision: str) -> T:
     return jax.tree.map(lambda a: a.astype(precision) if a.dtype.kind == "f" else a, tree)
 
 
@@ -209,7 +214,7 @@ def _with_gaps(
     values: npt.NDArray[np.float64],
     experiences: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
-    plan: Mapping[str, Any],
+    plan: Mapping[str, np.ndarray],
     num_tasks: int,
 ) -> LifetimeMetrics:
     """Metrics of lifetimes with missing episodes; each has its own counts."""

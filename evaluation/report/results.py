@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from evaluation.files import read_json
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -70,13 +71,13 @@ class RunResults:
     values: Mapping[str, Floats]
     transfer: Mapping[str, Floats]
     blocks: Mapping[str, Floats]
-    about: tuple[Mapping[str, Any], ...]
+    about: tuple[JsonMapping, ...]
     reasons: Mapping[tuple[str, str], str]
     task_reasons: Mapping[tuple[str, str, str], str]
 
     def to_table(self) -> pa.Table:
         """Return the lifetime metrics as a table: one row per run, null for a missing value."""
-        columns: dict[str, Any] = {"run": list(self.runs)}
+        columns: dict[str, object] = {"run": list(self.runs)}
         columns |= {
             name: pa.array(values, mask=np.isnan(values)) for name, values in self.lifetime.items()
         }
@@ -95,7 +96,7 @@ class _Run:
     values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     transfer: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     blocks: dict[str, list[float]] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
+    about: JsonObject = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     task_reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     tasks: list[str] = field(default_factory=list)
@@ -149,7 +150,7 @@ def _read(path: Path) -> Iterator[_Run]:
             )
 
 
-def _of_l2metrics(values: Mapping[str, Any], path: Path, where: str) -> _Run:
+def _of_l2metrics(values: JsonMapping, path: Path, where: str) -> _Run:
     name = values["run_id"]
     if not isinstance(name, str):
         raise ValueError(f"{where}: run_id must be a text, not {name!r}")
@@ -170,7 +171,7 @@ def _of_l2metrics(values: Mapping[str, Any], path: Path, where: str) -> _Run:
     return run
 
 
-def _add_reasons(run: _Run, why: Mapping[str, Any]) -> None:
+def _add_reasons(run: _Run, why: JsonMapping) -> None:
     """Add the reasons of nulls; only files of this package have them."""
     run.reasons = {name: text for name, text in why.items() if isinstance(text, str)}
     by_task = why.get("task_metrics")
@@ -179,7 +180,7 @@ def _add_reasons(run: _Run, why: Mapping[str, Any]) -> None:
             run.task_reasons[task, name] = str(text)
 
 
-def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None:
+def _add_of_task(run: _Run, task: str, key: str, value: JsonValue, where: str) -> None:
     """Add one entry of a task: a number, a list, or an object with a list per other task."""
     name = f"task_metrics.{task}.{key}"
     if _is_number(value):
@@ -192,7 +193,7 @@ def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None
             run.transfer[key, task, other] = list(_flat(single, where, f"{name}.{other}"))
 
 
-def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
+def _of_report(values: JsonMapping, path: Path, where: str) -> _Run:
     """The run of a `report.json`, whose entries have mean, interval and statistics."""
     run = _Run(path.resolve().parent.name, path)
     groups = ("metrics", "blocks", "lifelong", "novelty", "capabilities", "own_metrics")
@@ -215,7 +216,7 @@ def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
     return run
 
 
-def _add_blocks(run: _Run, blocks: Any, where: str, name: str) -> None:
+def _add_blocks(run: _Run, blocks: JsonValue, where: str, name: str) -> None:
     """Add the means of every block."""
     if not isinstance(blocks, list):
         raise ValueError(f"{where}: {name} must be a list")
@@ -229,7 +230,7 @@ def _add_blocks(run: _Run, blocks: Any, where: str, name: str) -> None:
             column.append(_number(mean, where, f"{at}.metrics.{metric}.mean"))
 
 
-def _add_means(run: _Run, metrics: Any, where: str, at: str) -> None:
+def _add_means(run: _Run, metrics: JsonValue, where: str, at: str) -> None:
     """Add means and intervals of whole lifetimes."""
     for name, entry in _object(metrics, where, at).items():
         entry = _object(entry, where, f"{at}.{name}")
@@ -242,12 +243,12 @@ def _add_means(run: _Run, metrics: Any, where: str, at: str) -> None:
             run.reasons[name] = entry["reason"]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: JsonValue) -> bool:
     """Whether a JSON value is a number or null, a missing number."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _number(value: Any, where: str, name: str) -> float:
+def _number(value: JsonValue, where: str, name: str) -> float:
     if not _is_number(value):
         raise ValueError(f"{where}: {name} must be a number or null, not {value!r:.60}")
     try:
@@ -256,13 +257,13 @@ def _number(value: Any, where: str, name: str) -> float:
         raise ValueError(f"{where}: {name} is too large a number") from error
 
 
-def _object(value: Any, where: str, name: str) -> Mapping[str, Any]:
+def _object(value: JsonValue, where: str, name: str) -> JsonMapping:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: {name} must be an object, not {value!r:.60}")
     return value
 
 
-def _flat(values: Sequence[Any], where: str, name: str) -> Iterator[float]:
+def _flat(values: Sequence[JsonValue], where: str, name: str) -> Iterator[float]:
     """Numbers of a list and of the lists in it, in order."""
     for value in values:
         inner = value if isinstance(value, list) else [value]
@@ -311,14 +312,14 @@ def _arrays(runs: Sequence[_Run]) -> RunResults:
     )
 
 
-def _each(runs: Sequence[_Run], name: str) -> Iterator[tuple[int, Any, Any]]:
+def _each(runs: Sequence[_Run], name: str) -> Iterator[tuple[int, JsonValue, JsonValue]]:
     """Yield (run number, key, value) of one field of all runs."""
     for number, run in enumerate(runs):
         for key, value in getattr(run, name).items():
             yield number, key, value
 
 
-Entries: TypeAlias = Iterable[tuple[int, str, tuple[int, ...], Any]]
+Entries: TypeAlias = Iterable[tuple[int, str, tuple[int, ...], JsonValue]]
 """Run number, metric, place inside the run, value."""
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics import (
     DEFAULT_WINDOW,
     Summary,
@@ -52,7 +52,7 @@ class Report:
     rows: tuple[Row, ...] = ()
     capabilities: Mapping[str, Capability] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
         schedule, metadata = self.records.schedule, self.records.metadata
         return {
@@ -83,13 +83,13 @@ class Report:
         }
 
 
-def custom_metrics_json(rows: Sequence[Row]) -> dict[str, Any]:
+def custom_metrics_json(rows: Sequence[Row]) -> JsonObject:
     """Return descriptions of custom metrics as plain JSON values, by name."""
     fields = ("scope", "direction", "unit", "text", "source", "capability")
     return {row.name: {name: getattr(row, name) for name in fields} for row in rows}
 
 
-def lifelong_json(lifelong: LifelongSummary) -> dict[str, Any]:
+def lifelong_json(lifelong: LifelongSummary) -> JsonObject:
     """Return the lifelong-learning metrics as plain JSON values, over lifetimes and by task."""
     ranges = lifelong.ranges
     return {

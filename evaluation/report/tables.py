@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.metrics import Numbers, Reason, Summary
 from evaluation.metrics.reasons import sentence_of
 
@@ -20,7 +21,7 @@ UNDEFINED: Final = (Reason.NOT_A_TEST_BLOCK, Reason.NOT_A_TRAINING_BLOCK)
 Place = int | tuple[()]
 """Index of a number in a summary: of a block or task, or () for its only one."""
 
-Line: TypeAlias = tuple[str, Any, Place]
+Line: TypeAlias = tuple[str, JsonValue, Place]
 """Label of a row; summary or comparison, None for a heading; index of the number."""
 
 
@@ -38,10 +39,10 @@ def simple_table(title: str | None, labels: Iterable[str], numbers: Iterable[str
 
 
 def with_tasks(
-    lifetime: Mapping[str, Any],
-    by_task: Mapping[str, Any],
+    lifetime: JsonMapping,
+    by_task: JsonMapping,
     tasks: Sequence[str],
-    has_value: Callable[[Any, Place], Any],
+    has_value: Callable[[JsonValue, Place], object],
 ) -> Iterator[Line]:
     """Yield the lines of each metric with a value: lifetime, or a heading, then tasks."""
     for name in dict.fromkeys([*lifetime, *by_task]):

@@ -1,15 +1,19 @@
 """The terminal that commands write tables and progress to."""
 
+import argparse
 import contextlib
 import os
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FILE_WIDTH: Final = 100
 """Characters of a line if standard output is not a terminal."""
 
 
-def console() -> Any:
+def console() -> "Console":
     """Return a rich console for standard output.
 
     Raises:
@@ -25,7 +29,7 @@ def console() -> Any:
     return Console(width=FILE_WIDTH if redirected else None)
 
 
-def unless_quiet(arguments: Any) -> Any:
+def unless_quiet(arguments: argparse.Namespace) -> "Console | None":
     """Return the console of a command with ``--quiet`` and ``--json``; None with ``--quiet``.
 
     Raises:
@@ -36,7 +40,9 @@ def unless_quiet(arguments: Any) -> Any:
     return None if arguments.quiet else console()
 
 
-def progress_bar(console: Any, *about: Any, **more: Any) -> contextlib.AbstractContextManager[Any]:
+def progress_bar(
+    console: "Console | None", *about: Any, **more: Any
+) -> contextlib.AbstractContextManager[Any]:
     """Open `evaluation.report.progress.progress_bar`; a context of None without a console."""
     if console is None:
         return contextlib.nullcontext()

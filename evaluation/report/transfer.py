@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics import bootstrap_interval
 from evaluation.metrics.abc_transfer import abc_transfer_matrix
 from evaluation.records import Records
@@ -32,7 +32,7 @@ class Transfer:
     high: float
     lifetimes: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         ends = {name: number(getattr(self, name)) for name in ("area", "low", "high")}
         return {"from": self.earlier, "to": self.task, **ends, "lifetimes": self.lifetimes}

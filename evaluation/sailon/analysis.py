@@ -5,11 +5,12 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from evaluation.files import write_json, write_whole
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.metrics import Numbers, Reason, registry
 from evaluation.metrics.novelty import Row, custom_of_trials, measures, rows, window_of
 from evaluation.metrics.novelty.cells import LEVEL, RESAMPLES
@@ -18,6 +19,9 @@ from evaluation.metrics.table import METRICS
 from evaluation.report import html
 from evaluation.report.entries import number
 from evaluation.sailon.results import Results, TrialData, trial_data
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 FORMAT: Final = "jaxsim-sailon-report-1"
 
@@ -61,7 +65,7 @@ class Analysis:
     rows: tuple[Row, ...]
     data: TrialData
     window: int
-    metadata: Mapping[str, Any]
+    metadata: JsonMapping
     wsu: bool = False
     custom: tuple[registry.Row, ...] = ()
     custom_trials: Mapping[str, Numbers] = field(default_factory=dict)
@@ -71,9 +75,9 @@ class Analysis:
         """Descriptions of all measures, by name; metrics of users last."""
         return MEASURES | {row.name: row.text for row in self.custom}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; a missing number is null, with its reason beside it."""
-        report: dict[str, Any] = {
+        report: JsonObject = {
             "format": FORMAT,
             **self.metadata,
             "window": self.window,
@@ -91,9 +95,9 @@ class Analysis:
         header = ["kind", "level", "difficulty", "visibility", "hint_level", "trials"]
         for name in self.measures:
             header += [name, f"{name}_low", f"{name}_high"]
-        lines: list[list[Any]] = [header]
+        lines: list[Sequence[object]] = [header]
         for row in self.rows:
-            cells: list[Any] = [row.kind, row.level, row.difficulty]
+            cells: list[object] = [row.kind, row.level, row.difficulty]
             cells += [row.visibility, row.hint_level, row.trials]
             for name in self.measures:
                 value = row.values[name]
@@ -107,7 +111,9 @@ class Analysis:
         by_name = measures(
             self.data.trials, self.data.predictions, labels.visibility == 1, self.window, self.wsu
         ) | dict(self.custom_trials)
-        lines: list[list[Any]] = [["level", "difficulty", "visibility", "hint_level", *by_name]]
+        lines: list[Sequence[object]] = [
+            ["level", "difficulty", "visibility", "hint_level", *by_name]
+        ]
         for place in range(len(labels.level)):
             cells = [labels.level, labels.difficulty, labels.visibility, labels.hint_level]
             values = [column.values[place] for column in by_name.values()]
@@ -130,13 +136,13 @@ class Analysis:
         write_json(out / "report.json", values)
 
 
-def _csv(lines: list[list[Any]]) -> str:
+def _csv(lines: Iterable[Sequence[object]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(lines)
     return out.getvalue()
 
 
-def _row_json(row: Row, names: Iterable[str]) -> dict[str, Any]:
+def _row_json(row: Row, names: Iterable[str]) -> JsonObject:
     numbers = {name: row.values[name] for name in names}
     return {
         "level": row.level,
@@ -201,7 +207,7 @@ def analyse(
         wsu=wsu,
         custom=numbers,
     )
-    metadata: dict[str, Any] = {"agent": _about(agent)}
+    metadata: JsonObject = {"agent": _about(agent)}
     metadata["baseline"] = None if baseline is None else _about(baseline)
     if agent.experiment is not None:
         settings = agent.experiment.settings.to_json()
@@ -209,7 +215,7 @@ def analyse(
     return Analysis(tuple(table), data, window, metadata, wsu, tuple(custom), numbers)
 
 
-def _about(results: Results) -> dict[str, Any]:
+def _about(results: Results) -> JsonObject:
     faulty = int((results.rows["problem"] != "").sum())
     return {**results.metadata, "episodes": len(results), "episodes_with_problems": faulty}
 
@@ -217,7 +223,7 @@ def _about(results: Results) -> dict[str, Any]:
 # Tables -----------------------------------------------------------------------------------------
 
 
-def tables(analysis: Analysis, width: int) -> Iterator[Any]:
+def tables(analysis: Analysis, width: int) -> Iterator["Table"]:
     """Yield tables that fit a console of `width` characters; needs rich."""
     from rich import box
     from rich.table import Table

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.metrics.novelty.characterisation import KINDS
 from jaxsim.parameters import shown
 from jaxsim.worlds.cartpole3d.types import ACTIONS
@@ -62,14 +63,14 @@ class Verdict:
     probability: float = math.nan
     threshold: float = math.nan
     novelty: int = 0
-    characterisation: Mapping[str, Any] | None = None
+    characterisation: JsonMapping | None = None
 
     @property
     def detected(self) -> bool:
         """Whether the agent calls the episode novel."""
         return self.probability >= self.threshold
 
-    def message(self) -> dict[str, Any]:
+    def message(self) -> JsonObject:
         """Return the fields by their names in messages; all None without a valid report."""
         values = (self.probability, self.threshold, self.novelty, self.characterisation or {})
         none = math.isnan(self.probability)
@@ -85,7 +86,7 @@ def answer(value: object, method: str) -> Answer:
     Raises:
       Fault: none of these.
     """
-    fields: dict[Any, Any] = {}
+    fields: dict[object, Any] = {}
     for part in value if isinstance(value, tuple | list) else (value,):
         if not isinstance(part, Mapping):
             raise Fault(f'{method} returned {shown(value)}; it must be {{"action": "..."}}')
@@ -132,7 +133,7 @@ def verdict(value: object, method: str) -> Verdict:
     return Verdict(float(probability), float(threshold), int(novelty), plain)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> JsonValue:
     """Convert NumPy numbers and arrays to Python values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -140,7 +141,7 @@ def _plain(value: object) -> Any:
 
 
 def read_characterisation(
-    characterisation: Mapping[str, Any] | None,
+    characterisation: JsonMapping | None,
 ) -> tuple[npt.NDArray[np.float64], tuple[str, str, str]]:
     """Read a characterisation: probabilities of the levels' digits, then entity, attribute, change.
 
@@ -151,7 +152,7 @@ def read_characterisation(
     Returns:
       ((9,) probabilities, NaN for none; words, "" for none).
     """
-    fields: Any = characterisation or {}
+    fields: JsonMapping = characterisation or {}
     if isinstance(fields.get("novelty_characterization"), Mapping):
         fields = fields["novelty_characterization"]
     probabilities = np.full(KINDS, np.nan)
@@ -168,7 +169,7 @@ def read_characterisation(
     return probabilities, (entity, attribute, change)
 
 
-def _first(entry: Mapping[str, Any], *names: str) -> float | None:
+def _first(entry: JsonMapping, *names: str) -> float | None:
     """The first of several fields that holds a finite number."""
     for name in names:
         value = entry.get(name)

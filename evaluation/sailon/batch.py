@@ -5,15 +5,16 @@ memory. Lanes play episodes of the same index in parallel, each with its own lev
 all levels that need the same number of block slots share one compiled program.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.metrics.novelty.characterisation import KINDS
+from evaluation.metrics.statistics.arrays import Floats
 from evaluation.sailon import results, worlds
 from evaluation.sailon.experiment import (
     UNCHANGED,
@@ -27,8 +28,10 @@ from evaluation.scanner import Keeper, Options, Progress, Snapshot, rows_at
 from evaluation.tasks import Tasks
 from jaxsim import __version__, counters, rng
 from jaxsim.agents import UNNAMED, Agent, Told
+from jaxsim.agents.base import Memory
 from jaxsim.lanes.crew import Crew
 from jaxsim.lanes.lists import Rounds, Rows
+from jaxsim.pytrees import Leaf, State, Tree
 from jaxsim.worlds.cartpole3d.original import hints
 from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP, TOLD
 from jaxsim.worlds.world import NONFINITE
@@ -151,13 +154,13 @@ class _Course:
                 first += rounds
         return parts
 
-    def _initial(self, agent: Agent) -> Any:
+    def _initial(self, agent: Agent) -> Memory:
         """Memories before the first round."""
         tasks = worlds.training_group(self.experiment).tasks
         memory = _crew(agent, tasks, self.root, np.zeros(1, np.uint32), self.options).memory()
         return rows_at(memory, np.zeros(1 + len(self.experiment.trials), np.int64))
 
-    def play(self, progress: Progress | None, keeper: Keeper | None) -> dict[str, Any]:
+    def play(self, progress: Progress | None, keeper: Keeper | None) -> dict[str, np.ndarray]:
         """Play everything; return the columns."""
         snapshot = keeper.begin(partial(self._snapshot, 0)) if keeper else None
         if snapshot:
@@ -230,11 +233,11 @@ class _Course:
             self.columns[name][agent, places[mask]] = leaf[:episodes, :lifetimes, 0][mask]
 
 
-def _replaced(tree: Any, index: npt.NDArray[Any], rows: Any) -> Any:
+def _replaced(tree: Tree, index: np.ndarray, rows: Tree) -> Tree:
     """Copy of a tree with rows replaced; a repeated index takes the first of its rows."""
     index, first = np.unique(index, return_index=True)
 
-    def one(leaf: Any, new: Any) -> Any:
+    def one(leaf: Leaf, new: Leaf) -> np.ndarray:
         changed = np.array(leaf)
         changed[index] = new[first]
         return changed
@@ -250,7 +253,9 @@ def _places(rows: results.Rows, trials: Sequence[Trial]) -> Places:
     return np.where(index < count, first + index, -1)
 
 
-def _crew(agent: Agent, tasks: Tasks, root: rng.Words, numbers: Any, options: Options) -> Crew:
+def _crew(
+    agent: Agent, tasks: Tasks, root: rng.Words, numbers: np.ndarray, options: Options
+) -> Crew:
     """Lifetimes in the environments of some tasks."""
     return Crew(
         agent,
@@ -286,7 +291,7 @@ class _Trials:
         shape, tasks = (self.segment, len(lists)), self.group.tasks
         variant, count = np.zeros((2, *shape), np.int32)
         hint = np.full((5, *shape), -1, np.int32)
-        codes: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        codes: dict[Hashable, tuple[int, ...]] = {}
         for lane, plans in enumerate(lists):
             count[: len(plans), lane] = 1
             for place, plan in enumerate(plans):
@@ -309,7 +314,7 @@ class _Trials:
             start=start,
         )
 
-    def _starts(self, lists: list[list[EpisodePlan]], has_start: npt.NDArray[np.bool_]) -> Any:
+    def _starts(self, lists: list[list[EpisodePlan]], has_start: npt.NDArray[np.bool_]) -> State:
         """Starts of the original, leaves (S, T, ...); sets `has_start` where there is one."""
         places: dict[tuple[int, int, str], int] = {}
         plans: list[EpisodePlan] = []
@@ -339,7 +344,7 @@ def _hint_codes(plan: EpisodePlan, training: bool) -> tuple[int, ...]:
 # Rows -------------------------------------------------------------------------------------------
 
 
-def _fill(rows: Any, columns: dict[str, Any], experiment: Experiment) -> None:
+def _fill(rows: results.Rows, columns: Mapping[str, np.ndarray], experiment: Experiment) -> None:
     """Write columns of all episodes, (E,), to the table of results."""
     level = columns["level"]
     probability = columns["probability"].astype(np.float64)
@@ -358,13 +363,13 @@ def _fill(rows: Any, columns: dict[str, Any], experiment: Experiment) -> None:
     _fill_words(rows, columns["named"], level)
 
 
-def from_prediction(level: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], Any]:
+def from_prediction(level: np.ndarray) -> tuple[Floats, Floats]:
     """Probability and threshold that stand for novelty predictions from 0 to 10."""
     probability = np.clip(np.asarray(level, np.float64) / MAX_LEVEL, 0, 1)
     return probability, np.full(probability.shape, PHASE_1_THRESHOLD)
 
 
-def _fill_words(rows: Any, named: Any, level: Any) -> None:
+def _fill_words(rows: results.Rows, named: np.ndarray, level: np.ndarray) -> None:
     """Write the novelties that an agent names: probabilities of the levels' digits, and words."""
     digit = np.where(named == UNNAMED, level, named % LEVELS_PER_GROUP)
     rows["level_probs"][:] = np.where(digit[:, None] == np.arange(KINDS), 1.0, 0.0)

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from evaluation.sailon.serve import commands as serving
 if TYPE_CHECKING:
     from evaluation.sailon.analysis import Analysis
     from evaluation.sailon.experiment import Experiment
+    from evaluation.sailon.pictures import Pictures
+    from evaluation.sailon.results import Results
 
 DIFFERENT = 1
 """Exit code of a replay that differs."""
@@ -101,7 +104,7 @@ def _add_generate(parts: Commands) -> None:
     part.set_defaults(handler=_generate)
 
 
-def _add_world(part: Any) -> None:
+def _add_world(part: argparse.ArgumentParser) -> None:
     """Add the options that choose novelties of a list, and sensors."""
     part.add_argument(
         "--novelties",
@@ -256,7 +259,12 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _host(arguments: argparse.Namespace, plan: "Experiment", pictures: Any, move: Any) -> Any:
+def _host(
+    arguments: argparse.Namespace,
+    plan: "Experiment",
+    pictures: "Pictures | None",
+    move: Callable[[int, int], None] | None,
+) -> "Results":
     from evaluation.sailon import host, interactive
 
     transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
@@ -270,7 +278,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
     from evaluation.sailon.analysis import analyse
     from evaluation.sailon.results import load_results
 
-    def read(path: Path) -> Any:
+    def read(path: Path) -> "Results":
         return load_results(path / "results.parquet" if path.is_dir() else path)
 
     agent = read(arguments.records)

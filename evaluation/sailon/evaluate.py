@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from evaluation import agents, scanner
 from evaluation.arguments import command_line
@@ -13,6 +12,7 @@ from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Checkpoints, Pace, check_output
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results
+from evaluation.json_types import JsonObject
 from evaluation.sailon import plots
 from evaluation.sailon.analysis import Analysis, analyse
 from evaluation.sailon.batch import play_agents
@@ -294,7 +294,7 @@ class _Timing:
 
 def _write(job: Job, experiment: Experiment, evaluation: Evaluation) -> None:
     """Write all files; they appear together."""
-    timing: dict[str, Any] = {
+    timing: JsonObject = {
         "seconds": evaluation.seconds,
         "processor_seconds": evaluation.processor_seconds,
         "steps": evaluation.steps,

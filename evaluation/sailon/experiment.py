@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from evaluation import memory
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.sailon import novelties
 from evaluation.sailon.novelties import Entry
 from evaluation.sailon.settings import (
@@ -26,7 +27,7 @@ from evaluation.sailon.settings import (
     settings_from_json,
 )
 from evaluation.sailon.text import ExperimentError, Text, read
-from evaluation.schedule import Block, Schedule, Value, level_variant
+from evaluation.schedule import Block, Schedule, Variant, level_variant
 from jaxsim import parameters
 from jaxsim.novelty import Novelty
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
@@ -60,14 +61,14 @@ class LevelVariant:
     sensors: tuple[tuple[str, float], ...] = ()
 
     @property
-    def of_schedule(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
+    def of_schedule(self) -> Variant:
         """Task and parameters in the form of `Schedule.variants`."""
         task, values = level_variant(self.level, self.difficulty)
         more = self.novelty.parameters if self.novelty else ()
         merged = {**dict(self.sensors), **dict(values), **dict(more)}
         return task, tuple(sorted(merged.items()))
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[JsonValue]:
         """Return plain JSON values: level, difficulty and, if present, novelty and sensors."""
         more = [self.novelty.to_json() if self.novelty else None, dict(self.sensors)]
         while more and not more[-1]:
@@ -139,7 +140,7 @@ class EpisodePlan:
         return self.variant.difficulty
 
     @property
-    def hint(self) -> list[dict[str, Any]]:
+    def hint(self) -> list[JsonObject]:
         """Hint in its first feature vector, see `hints.hint`."""
         novelty = self.variant.novelty
         if novelty is None:
@@ -235,7 +236,7 @@ class Experiment:
         """The schedule of a trial."""
         return schedule_of(f"{self.name}-trial-{trial.number}", self.episodes(trial))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; `loads` reads their text."""
         groups = []
         for cell in self.cells:
@@ -412,7 +413,7 @@ def settings_from(path: Path) -> Settings:
     return load(path).settings
 
 
-def _experiment(text: Text, values: Mapping[str, Any]) -> Experiment:
+def _experiment(text: Text, values: JsonMapping) -> Experiment:
     needed = ("format", "name", "settings", "training", "groups")
     text.mapping((), values, needed)
     if not isinstance(values["name"], str) or not values["name"].isprintable():
@@ -433,7 +434,7 @@ def _experiment(text: Text, values: Mapping[str, Any]) -> Experiment:
     return Experiment(values["name"], settings, training, tuple(trials))
 
 
-def _settings(text: Text, values: Any) -> Settings:
+def _settings(text: Text, values: JsonValue) -> Settings:
     if not isinstance(values, dict):
         text.fail(("settings",), "'settings' must be an object {...}")
     try:
@@ -443,7 +444,7 @@ def _settings(text: Text, values: Any) -> Settings:
         text.fail(("settings",) if wrong is None else ("settings", wrong), error.reason, error)
 
 
-_CELL: Final[Mapping[str, tuple[Any, ...]]] = {
+_CELL: Final[Mapping[str, tuple[JsonValue, ...]]] = {
     "visibility": (0, 1),
     "level": tuple(TOLD),
     "difficulty": DIFFICULTIES,
@@ -451,7 +452,7 @@ _CELL: Final[Mapping[str, tuple[Any, ...]]] = {
 }
 
 
-def _cell(text: Text, path: tuple[str | int, ...], values: Any) -> Cell:
+def _cell(text: Text, path: tuple[str | int, ...], values: JsonValue) -> Cell:
     text.mapping(path, values, (*_CELL, "trials"), ("novelty",))
     for key, allowed in _CELL.items():
         if type(values[key]) is not type(allowed[0]) or values[key] not in allowed:
@@ -471,7 +472,7 @@ def _cell(text: Text, path: tuple[str | int, ...], values: Any) -> Cell:
 
 
 def _trial(
-    text: Text, path: tuple[str | int, ...], values: Any
+    text: Text, path: tuple[str | int, ...], values: JsonValue
 ) -> tuple[tuple[bool, ...], tuple[int, ...]]:
     text.mapping(path, values, ("novel", "seeds"))
     flags = values["novel"]
@@ -485,7 +486,7 @@ def _trial(
 
 
 def _seeds(
-    text: Text, path: tuple[str | int, ...], values: Any, bounds: tuple[int, int]
+    text: Text, path: tuple[str | int, ...], values: JsonValue, bounds: tuple[int, int]
 ) -> tuple[int, ...]:
     for place, seed in enumerate(text.sequence(path, values, int, "whole numbers")):
         if not bounds[0] <= seed <= bounds[1]:

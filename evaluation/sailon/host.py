@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from evaluation import shims
 from evaluation.sailon import interactive
@@ -42,7 +41,7 @@ def run(
         raise ValueError(f"agent {path} is not a file; name a Python file")
     runs: list[Results] = []
 
-    def play(agent: Any) -> None:
+    def play(agent: object) -> None:
         runs.append(interactive.play(experiment, agent, _with_arguments(agent, options), path.stem))
 
     with _stage(path, arguments), hosted(play):
@@ -57,7 +56,7 @@ def run(
     return runs[-1]
 
 
-def _with_arguments(agent: Any, options: Options) -> Options:
+def _with_arguments(agent: object, options: Options) -> Options:
     """The options, changed by the agent's command line."""
     arguments = getattr(agent, "arguments", None)
     if getattr(arguments, "no_testing", False):
@@ -67,7 +66,7 @@ def _with_arguments(agent: Any, options: Options) -> Options:
     return options
 
 
-def _agent_class(names: dict[str, Any], path: Path) -> type[TA2Logic]:
+def _agent_class(names: dict[str, object], path: Path) -> type[TA2Logic]:
     """The agent's class in a file that only defines it."""
     classes = [
         value

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from evaluation.clock import Clock, SystemClock
+from evaluation.json_types import JsonObject
 from evaluation.sailon import batch, results, worlds
 from evaluation.sailon.answers import (
     GIVE_UP,
@@ -38,6 +39,7 @@ from evaluation.sailon.worlds import Group
 from evaluation.session import Episode, Session
 from jaxsim import __version__
 from jaxsim.parameters import shown
+from jaxsim.pytrees import State
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 Progress = Callable[[int, int], None]
@@ -133,7 +135,7 @@ class _Game:
     def _results(self) -> Results:
         """The results so far."""
         versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
-        metadata: dict[str, Any] = {"agent": self.name, "engine": "session", "versions": versions}
+        metadata: JsonObject = {"agent": self.name, "engine": "session", "versions": versions}
         metadata |= {"seed": self.settings.seed, "problems": self.problems}
         return Results(self.rows, self.experiment, metadata)
 
@@ -158,7 +160,7 @@ class _Game:
         self._tell("train_model", limit=limit)
         self._tell("save_model", filename=self.model)
 
-    def _tell(self, method: str, limit: float | None = None, **values: Any) -> None:
+    def _tell(self, method: str, limit: float | None = None, **values: object) -> None:
         """Call a method outside of episodes; errors are added to `problems`."""
         try:
             self.call(method, limit, **values)
@@ -223,7 +225,7 @@ class _Game:
 
     # Calls --------------------------------------------------------------------------------------
 
-    def call(self, method: str, limit: float | None = None, **values: Any) -> Any:
+    def call(self, method: str, limit: float | None = None, **values: object) -> Any:
         """Call a method of the agent, if it has it.
 
         Raises:
@@ -283,7 +285,7 @@ class _Alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _ring(number: int, frame: Any) -> None:
+def _ring(number: int, frame: object) -> None:
     raise _OutOfTime
 
 
@@ -303,7 +305,7 @@ class _Player:
         self.mode = "training" if self.training else "testing"
         self.budget_active = False
         lifetime = 0 if trial is None else trial.number + 1
-        self.starts: Mapping[int, Any] = {}
+        self.starts: Mapping[int, State] = {}
         if game.settings.starts == "wsu":
             self.starts = worlds.starts_of_trial(plans, group, session.tasks)
         self.labels = Labels(game.settings.labels, game.settings.seed, lifetime)
@@ -395,7 +397,7 @@ class _Turn:
         self.prediction: int | None = None
         self.feedbacks = 0
         self.ended = False
-        self.feedback: dict[str, Any] | None = None
+        self.feedback: JsonObject | None = None
         self.start = player.game.options.wall()
         self.tick = float(np.round(episode.env.dt(episode.params), 6))
         entropy = [self.settings.seed, where.lifetime, plan.index]
@@ -448,10 +450,10 @@ class _Turn:
         self.performance = performance_of(self.episode)
         return not self.episode.over
 
-    def _ask(self, vector: dict[str, Any], label: dict[str, str]) -> Answer:
+    def _ask(self, vector: JsonObject, label: dict[str, str]) -> Answer:
         self.recorder.say(vector)
         method = f"{self.player.mode}_instance"
-        values: dict[str, Any]
+        values: JsonObject
         if self.player.training:
             self.recorder.say(label)
             values = {"feature_vector": vector, "feature_label": dict(label)}
@@ -472,7 +474,7 @@ class _Turn:
             return {"action": LEFT}
         return {"action": self.player.labels.action(self.episode.observation)}
 
-    def _feedback(self, label: dict[str, str]) -> dict[str, Any] | None:
+    def _feedback(self, label: dict[str, str]) -> JsonObject | None:
         """The right action, with the probability of the budget, once novelty was reported."""
         share = int(self.draws.random_raw()) / 2**64
         due = self.player.budget_active and share < self.settings.budget

@@ -6,6 +6,7 @@ from typing import Any, Final
 import jax
 
 from jaxsim import agents
+from jaxsim.pytrees import Observation
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 LEFT: Final = "left"
@@ -36,7 +37,7 @@ class Labels:
             self._key = jax.random.fold_in(self._key, episode)
             self._memory = self._agent.begin(self._memory, self._key)
 
-    def action(self, observation: Any) -> str:
+    def action(self, observation: Observation) -> str:
         """The action that is right for an observation.
 
         Call this at every tick that needs a label: an agent that plans ahead continues from its

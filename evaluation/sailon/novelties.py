@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.sailon.text import ExperimentError, Text, read
 from jaxsim import parameters
 from jaxsim.novelty import Novelty
@@ -72,7 +73,7 @@ class Entry:
         """Whether it is known or held out, in words."""
         return "held out" if self.held_out else "known"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return {
             "number": self.number,
@@ -125,7 +126,7 @@ class NoveltyList:
 
     name: str
     entries: tuple[Entry, ...]
-    about: Mapping[str, Any]
+    about: JsonMapping
 
     def part(self, number: int | None = None, split: str | None = None) -> tuple[Entry, ...]:
         """Return the first entries, of one split or of both.

@@ -73,7 +73,7 @@ class AgentOptions(optparse.OptionParser):
             self.largs.append(error.opt_str)
 
 
-def _stored(convert: Callable[[str], Any]) -> Callable[..., None]:
+def _stored(convert: Callable[[str], object]) -> Callable[..., None]:
     """Callback that stores a converted value, for types that optparse does not know."""
 
     def store(option: optparse.Option, name: str, value: str, parser: AgentOptions) -> None:

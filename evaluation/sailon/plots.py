@@ -7,13 +7,16 @@ import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from evaluation.files import write_whole
 from evaluation.metrics import Numbers
 from evaluation.metrics.novelty import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PANELS: Final[Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]]] = {
     "detection": (
@@ -117,7 +120,7 @@ def _write(path: Path, grid: Sequence[Sequence[Panel]]) -> Path:
     return path
 
 
-def _draw(axis: Any, values: Sequence[Numbers], shift: float, words: str) -> None:
+def _draw(axis: "Axes", values: Sequence[Numbers], shift: float, words: str) -> None:
     """Draw one series: points with their intervals; missing values are left out."""
     table = np.array([(v.values, v.low, v.high) for v in values], np.float64).reshape(-1, 3)
     valid = np.flatnonzero(~np.isnan(table[:, 0]))

@@ -7,10 +7,10 @@ Columns that it lacks get defaults.
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.metrics.novelty import Answers, Labels, Trials, no_words
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.records import COLUMNS as RECORD_COLUMNS
@@ -29,11 +30,13 @@ from evaluation.sailon.text import ExperimentError, read
 from jaxsim.novelty import Novelty
 from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP, TOLD
 
+T = TypeVar("T")
+
 METADATA_KEY: Final = b"jaxsim-sailon"
 TRAINING: Final = -1
 """Number of the trial that training episodes are filed under."""
 
-COLUMNS: Final[Mapping[str, Any]] = {
+COLUMNS: Final[Mapping[str, type[np.generic]]] = {
     "trial_index": np.int32,  # from 0 in its cell; -1 in training
     "trial_id": np.int32,  # from 0 in the experiment; -1 in training
     "novelty_level": np.int32,  # of the trial
@@ -79,7 +82,7 @@ NEEDED: Final = (
 
 SLOTS: Final = ("entity", "attribute", "change")
 
-_DEFAULTS: Final[Mapping[Any, Any]] = {
+_DEFAULTS: Final[Mapping[type[np.generic], JsonValue]] = {
     np.int32: 0,
     np.float64: np.nan,
     np.bool_: True,
@@ -90,7 +93,7 @@ NO_SAMPLE: Final = -1
 _COLUMN_DEFAULTS: Final = {"complete": False, "budget_active": False, "sample": NO_SAMPLE}
 """Defaults of columns that differ from that of their type."""
 
-Rows = Mapping[str, npt.NDArray[Any]]
+Rows = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class Results:
 
     rows: Rows
     experiment: Experiment | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: JsonMapping = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -185,7 +188,7 @@ class Results:
         return out.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> JsonValue:
     if isinstance(value, np.ndarray):
         return "" if np.isnan(value).any() else " ".join(repr(float(v)) for v in value)
     if isinstance(value, np.floating):
@@ -196,9 +199,9 @@ def _cell(value: Any) -> Any:
 # Plans as rows ----------------------------------------------------------------------------------
 
 
-def planned(experiment: Experiment) -> dict[str, npt.NDArray[Any]]:
+def planned(experiment: Experiment) -> dict[str, np.ndarray]:
     """Rows for every episode of an experiment, with nothing played yet."""
-    columns: dict[str, list[Any]] = {name: [] for name in _PLANNED}
+    columns: dict[str, list[JsonValue]] = {name: [] for name in _PLANNED}
     for plan in experiment.training_episodes():
         training = (TRAINING, TRAINING, plan.level, plan.difficulty, 0, -1, NO_SAMPLE)
         _append(columns, (*training, plan.index, plan.level, False))
@@ -228,12 +231,12 @@ _PLANNED = (
 )
 
 
-def _append(columns: dict[str, list[Any]], values: Sequence[Any]) -> None:
+def _append(columns: dict[str, list[JsonValue]], values: Sequence[JsonValue]) -> None:
     for column, value in zip(columns.values(), values, strict=True):
         column.append(value)
 
 
-def complete_rows(rows: Rows, count: int) -> dict[str, npt.NDArray[Any]]:
+def complete_rows(rows: Rows, count: int) -> dict[str, np.ndarray]:
     """Add the columns that are missing, filled with their defaults."""
     whole = dict(rows)
     for name, kind in COLUMNS.items():
@@ -297,7 +300,7 @@ def read_csv(content: str, source: str) -> Results:
         if len(line) != len(header):
             reason = f"{len(line)} cells for the {len(header)} columns of the first line"
             raise ExperimentError(source, number, 1, reason)
-    rows: dict[str, npt.NDArray[Any]] = {}
+    rows: dict[str, np.ndarray] = {}
     for place, name in enumerate(header):
         cells = [(number, line[place].strip()) for number, line in body]
         if name == PROBABILITIES:
@@ -316,7 +319,7 @@ def read_csv(content: str, source: str) -> Results:
     return Results(complete_rows(rows, len(body)))
 
 
-def _parsed(source: str, line: int, name: str, parse: Callable[[str], Any], cell: str) -> Any:
+def _parsed(source: str, line: int, name: str, parse: Callable[[str], T], cell: str) -> T:
     try:
         return parse(cell)
     except ValueError as error:
@@ -354,7 +357,7 @@ def _probabilities(cell: str) -> list[float]:
     return numbers or [np.nan] * KINDS
 
 
-_READERS: Mapping[Any, Callable[[str], Any]] = {
+_READERS: Mapping[type[np.generic], Callable[[str], JsonValue]] = {
     np.int32: _whole,
     np.float64: _real,
     np.bool_: _truth,
@@ -404,7 +407,7 @@ def trial_data(agent: Results, baseline: Results | None) -> TrialData:
         raise ValueError("the results hold no episode of a trial")
     size = max(len(places) for _, places in groups)
 
-    def padded(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def padded(column: np.ndarray) -> npt.NDArray[np.float64]:
         table = np.full((len(groups), size), np.nan)
         for line, (_, places) in enumerate(groups):
             table[line, : len(places)] = column[places]
@@ -452,7 +455,7 @@ def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
     columns = [rows[name].tolist() for name in (*names, "trial_index", "trial_id")]
     for place, key in enumerate(zip(*columns, strict=True)):
         members.setdefault(key, []).append(place)
-    counts: dict[Any, int] = {}
+    counts: dict[Hashable, int] = {}
     groups = []
     for key in sorted(members):
         cell = key[:5]

@@ -3,11 +3,12 @@
 import configparser
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 from evaluation import positions
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.sailon.text import ExperimentError, Text
 from evaluation.schedule import FIRST_3D
 from jaxsim import parameters
@@ -131,7 +132,7 @@ class Settings:
         """Whether messages are those of the framework document of 2021."""
         return (self.messages or ("2021" if self.phase == "1" else "0.8")) == "2021"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.novelty_list is None:
@@ -148,8 +149,8 @@ def _shown(value: object) -> str:
     return parameters.shown(list(value) if isinstance(value, tuple) else value)
 
 
-def _several(allowed: tuple[Any, ...]) -> Callable[[Any], str]:
-    def check(values: Any) -> str:
+def _several(allowed: tuple[object, ...]) -> Callable[[object], str]:
+    def check(values: object) -> str:
         if not isinstance(values, tuple) or not values:
             return "it must be a list of one or more values"
         wrong = [v for v in values if type(v) is not type(allowed[0]) or v not in allowed]
@@ -161,12 +162,12 @@ def _several(allowed: tuple[Any, ...]) -> Callable[[Any], str]:
     return check
 
 
-def _one(*allowed: Any) -> Callable[[Any], str]:
+def _one(*allowed: object) -> Callable[[object], str]:
     options = ", ".join("null" if v is None else repr(v) for v in allowed)
     return lambda value: "" if value in allowed else f"it must be one of {options}"
 
 
-def _whole(low: int, high: int, optional: bool = False) -> Callable[[Any], str]:
+def _whole(low: int, high: int, optional: bool = False) -> Callable[[object], str]:
     def check(value: Any) -> str:
         if optional and value is None:
             return ""
@@ -176,7 +177,7 @@ def _whole(low: int, high: int, optional: bool = False) -> Callable[[Any], str]:
     return check
 
 
-def _real(low: float, high: float) -> Callable[[Any], str]:
+def _real(low: float, high: float) -> Callable[[object], str]:
     def check(value: Any) -> str:
         real = isinstance(value, int | float) and not isinstance(value, bool)
         inside = real and math.isfinite(value) and low <= value <= high
@@ -185,7 +186,7 @@ def _real(low: float, high: float) -> Callable[[Any], str]:
     return check
 
 
-def _label(value: Any) -> str:
+def _label(value: object) -> str:
     if not isinstance(value, str):
         return "it must be 'reference', 'left' or the name of an agent"
     if value in ("reference", "left"):
@@ -215,7 +216,7 @@ def _sensors(value: Any) -> str:
     return ""
 
 
-_CHECKS: Final[dict[str, Callable[[Any], str]]] = {
+_CHECKS: Final[dict[str, Callable[[object], str]]] = {
     "novelty": _several(tuple(TOLD)),
     "difficulty": _several(DIFFICULTIES),
     "novelty_visibility": _several((0, 1)),
@@ -246,7 +247,7 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
 }
 
 
-def settings_from_json(text: Text, values: Mapping[str, Any]) -> Settings:
+def settings_from_json(text: Text, values: JsonMapping) -> Settings:
     """Read settings from a decoded JSON object.
 
     Raises:
@@ -321,7 +322,7 @@ def _kind(key: str) -> str:
     return "a number" if isinstance(value, float) else "a whole number"
 
 
-def _converted(key: str, value: str) -> Any:
+def _converted(key: str, value: str) -> JsonValue:
     default, value = getattr(Settings(), key), value.strip().strip("\"'")
     if default == ():
         raise ValueError("it has values by path")

@@ -22,10 +22,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from evaluation.json_types import JsonObject, JsonValue
 from evaluation.sailon.options import AgentOptions
 
-Feedback = dict[str, Any] | None
-Verdict = tuple[float, float, int, dict[str, Any]]
+Feedback = JsonObject | None
+Verdict = tuple[float, float, int, JsonObject]
 
 _host: ContextVar[Callable[[Any], None]] = ContextVar("host")
 
@@ -80,7 +81,7 @@ class TA2Logic:
                 reason = " ".join(str(error).split())
                 raise ValueError(f"--config {self.arguments.config}: {reason}") from error
         self.log = self._logger()
-        self.possible_answers: list[Any] = []
+        self.possible_answers: list[JsonValue] = []
         self.end_training_early = False
         self.end_experiment_early = False
 
@@ -143,8 +144,8 @@ class TA2Logic:
         """Called when a training episode starts."""
 
     def training_instance(
-        self, feature_vector: dict[str, Any], feature_label: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, feature_vector: JsonObject, feature_label: JsonObject
+    ) -> JsonObject:
         """Return the action for a feature vector, as ``{"action": "left"}``."""
         return {"action": "nothing"}
 
@@ -167,7 +168,7 @@ class TA2Logic:
     def reset_model(self, filename: str) -> None:
         """Load the saved model; called at the start of every trial."""
 
-    def trial_start(self, trial_number: int, novelty_description: dict[str, Any]) -> None:
+    def trial_start(self, trial_number: int, novelty_description: JsonObject) -> None:
         """Called when a trial starts."""
 
     def testing_start(self) -> None:
@@ -177,8 +178,8 @@ class TA2Logic:
         """Called when an episode of a trial starts."""
 
     def testing_instance(
-        self, feature_vector: dict[str, Any], novelty_indicator: bool | None = None
-    ) -> dict[str, Any]:
+        self, feature_vector: JsonObject, novelty_indicator: bool | None = None
+    ) -> JsonObject:
         """Return the action for a feature vector, as ``{"action": "left"}``.
 
         Args:

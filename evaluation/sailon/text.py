@@ -3,12 +3,13 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from evaluation import positions
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from jaxsim import parameters
 
 MAX_BYTES: Final = 256 * 2**20
@@ -54,7 +55,7 @@ class Text:
     source: str
     first_line: int = 1
 
-    def decode(self) -> Any:
+    def decode(self) -> JsonValue:
         """Return the JSON value.
 
         Raises:
@@ -89,9 +90,7 @@ class Text:
             line, column = 1, 1
         self._at(line, column, reason, cause)
 
-    def keys(
-        self, path: positions.Path, value: Mapping[str, Any], allowed: Collection[str]
-    ) -> None:
+    def keys(self, path: positions.Path, value: JsonMapping, allowed: Collection[str]) -> None:
         """Refuse keys that are not in `allowed`."""
         for key in value:
             if key not in allowed:
@@ -100,10 +99,10 @@ class Text:
     def mapping(
         self,
         path: positions.Path,
-        value: Any,
+        value: JsonValue,
         needed: Collection[str],
         optional: Collection[str] = (),
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Return `value` if it is an object with all keys of `needed` and at most `optional`."""
         if not isinstance(value, dict):
             self.fail(path, f"{_name(path)} must be an object {{...}}")
@@ -113,7 +112,9 @@ class Text:
                 self.fail(path, f"key {key!r} is missing here; needed: {', '.join(needed)}")
         return value
 
-    def sequence(self, path: positions.Path, value: Any, kind: type, what: str) -> list[Any]:
+    def sequence(
+        self, path: positions.Path, value: JsonValue, kind: type, what: str
+    ) -> list[JsonValue]:
         """Return `value` if it is a list of values of one type."""
         if not isinstance(value, list):
             self.fail(path, f"{_name(path)} must be a list of {what}")
@@ -152,7 +153,7 @@ def _name(path: positions.Path) -> str:
     return repr(next((part for part in reversed(path) if isinstance(part, str)), "the whole text"))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [name for name, _ in pairs]

@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.sailon import text, worlds
 from evaluation.sailon.answers import GIVE_UP
 from evaluation.sailon.experiment import EpisodePlan, Experiment, LevelVariant, Trial
@@ -20,6 +21,7 @@ from evaluation.sailon.text import ExperimentError, Text
 from evaluation.sailon.worlds import Group
 from evaluation.session import Episode, Session
 from jaxsim.novelty import Novelty
+from jaxsim.pytrees import State
 from jaxsim.worlds.cartpole3d.original import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
@@ -59,7 +61,7 @@ class Coordinates:
         flat = settings.of_2021
         return cls(settings.seed, lifetime, group.variants, settings.starts, flat, plan)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values, as the first line of a transcript has them."""
         plan = {name: value for name, value in vars(self.plan).items() if name != "variant"}
         names = ("level", "difficulty", "novelty", "sensors")
@@ -67,7 +69,7 @@ class Coordinates:
         values = {name: value for name, value in vars(self).items() if name != "variants"}
         return {**values, "played": [one.to_json() for one in self.variants], "plan": plan}
 
-    def open(self, session: Session, group: Group, starts: Mapping[int, Any]) -> Episode:
+    def open(self, session: Session, group: Group, starts: Mapping[int, State]) -> Episode:
         """Open the episode in a session of its lifetime.
 
         Args:
@@ -80,7 +82,7 @@ class Coordinates:
 
     def feature_vector(
         self, episode: Episode, time_stamp: float, image: str | None = None
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The message about the episode's latest observation, with an encoded picture or none."""
         first = episode.length == 0
         hint = None
@@ -120,7 +122,7 @@ class Recorder:
 
     _lines: list[str]
 
-    def say(self, *entries: Mapping[str, Any]) -> None:
+    def say(self, *entries: JsonMapping) -> None:
         """Add messages."""
         if self._path is not None:
             self._lines += [json.dumps(entry, allow_nan=False) for entry in entries]
@@ -153,7 +155,7 @@ class Watch(Protocol):
     def step(self, action: int) -> None:
         """Play an action."""
 
-    def hear(self, message: Mapping[str, Any]) -> None:
+    def hear(self, message: JsonMapping) -> None:
         """Called with each message of the transcript."""
 
 
@@ -166,7 +168,7 @@ class _NoWatch:
     def step(self, action: int) -> None:
         self._episode.step(action)
 
-    def hear(self, message: Mapping[str, Any]) -> None:
+    def hear(self, message: JsonMapping) -> None:
         pass
 
 
@@ -187,7 +189,7 @@ def replay(path: Path, watch: Watch | None = None) -> Replay:
     try:
         group = Group((), where.variants)
         session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
-        starts: Mapping[int, Any] = {}
+        starts: Mapping[int, State] = {}
         if where.starts == "wsu":
             starts = worlds.starts_of_trial([where.plan], group, session.tasks)
         episode = where.open(session, group, starts)
@@ -237,7 +239,7 @@ def _time(value: object) -> float:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
     for number, line in enumerate(text.read(path).splitlines(), 1):
         if line.strip():
             value = Text(line, str(path), number).decode()
@@ -246,7 +248,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, value
 
 
-def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
+def _header(source: str, first: JsonMapping) -> tuple[Coordinates, bool]:
     header = first.get("episode")
     try:
         header = dict(header)  # type: ignore[arg-type]
@@ -262,7 +264,7 @@ def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
         raise ExperimentError(source, 1, 1, reason) from error
 
 
-def _plan(values: Mapping[str, Any]) -> EpisodePlan:
+def _plan(values: JsonMapping) -> EpisodePlan:
     index, seed, hint = (int(values[k]) for k in ("index", "seed", "hint_level"))
     indicator = None if values["told"] is None else bool(values["told"])
     variant = _variant(
@@ -271,12 +273,14 @@ def _plan(values: Mapping[str, Any]) -> EpisodePlan:
     return EpisodePlan(index, variant, seed, bool(values["novel"]), indicator, hint)
 
 
-def _variant(level: Any, difficulty: Any, novelty: Any = None, sensors: Any = None) -> LevelVariant:
+def _variant(
+    level: JsonValue, difficulty: JsonValue, novelty: JsonValue = None, sensors: JsonValue = None
+) -> LevelVariant:
     change = None if novelty is None else Novelty.from_json(novelty)
     return LevelVariant(int(level), str(difficulty), change, tuple((sensors or {}).items()))
 
 
-def _first_difference(expected: Any, actual: Any, path: str = "") -> str:
+def _first_difference(expected: JsonValue, actual: JsonValue, path: str = "") -> str:
     """Path and values of the first place in which two JSON values differ."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key in dict.fromkeys([*expected, *actual]):
@@ -290,5 +294,5 @@ def _first_difference(expected: Any, actual: Any, path: str = "") -> str:
     return f"{path} is {expected}, and {actual} in the transcript"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> JsonValue:
     return json.loads(json.dumps(value))

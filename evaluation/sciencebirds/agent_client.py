@@ -10,15 +10,16 @@ The methods have the names that published agents call, which import it as `clien
 
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from evaluation.sciencebirds.codec import BY_NAME, DIALECTS, NOTHING_LEFT, Picture
+from evaluation.json_types import JsonObject, JsonValue
+from evaluation.sciencebirds.codec import BY_NAME, DIALECTS, NOTHING_LEFT, Picture, Values
 from evaluation.sciencebirds.codes import State
 
 if TYPE_CHECKING:
     import numpy as np
 
-Vector = dict[str, Any]
+Vector = JsonObject
 """Ground truth: the feature vector of the level that is played, {} without one."""
 
 MOST_FRAMES: Final = 300
@@ -94,7 +95,7 @@ class AgentClient:
             self._socket.close()
             self._socket = None
 
-    def request(self, name: str, **values: Any) -> dict[str, Any]:
+    def request(self, name: str, **values: object) -> Values:
         """Send a request of the table and return the fields of its reply.
 
         Raises:
@@ -158,7 +159,10 @@ class AgentClient:
         novelty_description: str = "",
     ) -> bool:
         """Report how likely it is that the levels hold novelty, and that they do not."""
-        values: dict[str, Any] = {"novel": novelty_likelihood, "non_novel": non_novelty_likelihood}
+        values: dict[str, object] = {
+            "novel": novelty_likelihood,
+            "non_novel": non_novelty_likelihood,
+        }
         message = self._table[BY_NAME["report_likelihood"].code]
         if len(message.fields) > len(values):
             values |= {
@@ -176,7 +180,7 @@ class AgentClient:
         """1 if the level is novel, 0 if not, -1 where that is not told."""
         return int(self.request("novelty_info")["novelty"])
 
-    def get_novelty_hint(self, level: int = 0) -> Any:
+    def get_novelty_hint(self, level: int = 0) -> JsonValue:
         """Hint on the novelty, decoded from JSON; an empty list if there is none."""
         return self.request("hint", level=level)["hint"]
 
@@ -302,7 +306,7 @@ class AgentClient:
         return bool(self.request("set_speed", speed=simulation_speed)["accepted"])
 
 
-def _picture_and_vector(reply: dict[str, Any]) -> "tuple[np.ndarray, Vector]":
+def _picture_and_vector(reply: Values) -> "tuple[np.ndarray, Vector]":
     return _image(reply["picture"]), reply["vector"]
 
 

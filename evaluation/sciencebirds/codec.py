@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from evaluation.json_types import JsonValue
+
 MAX_TEXT: Final = 4 * 2**20
 """Longest text of a request, bytes."""
 MAX_IDS: Final = 65_536
@@ -37,6 +39,9 @@ NOTHING_LEFT: Final = 0xFF
 Read = Callable[[int], bytes]
 """Reads the given number of bytes."""
 
+Values = Mapping[str, Any]
+"""Fields of a request or a reply by name."""
+
 
 class ProtocolError(ValueError):
     """Bytes that are not a message; the bytes after them cannot be decoded."""
@@ -52,14 +57,14 @@ class Kind(NamedTuple):
     """
 
     layout: str
-    read: Callable[[Read], Any]
+    read: Callable[[Read], object]
     write: Callable[[Any], bytes]
 
 
 def _number(code: str, layout: str) -> Kind:
     form = struct.Struct(f">{code}")
 
-    def read(take: Read) -> Any:
+    def read(take: Read) -> float:
         return form.unpack(take(form.size))[0]
 
     return Kind(layout, read, form.pack)
@@ -84,11 +89,11 @@ def _text(form: str, layout: str, most: int) -> Kind:
 
 
 def _several(form: str, code: str, size: int, most: int, layout: str) -> Kind:
-    def read(take: Read) -> tuple[Any, ...]:
+    def read(take: Read) -> tuple[float, ...]:
         count = _count(take, form, most, "values")
         return struct.unpack(f">{count}{code}", take(count * size))
 
-    def write(values: Sequence[Any]) -> bytes:
+    def write(values: Sequence[float]) -> bytes:
         return struct.pack(form, len(values)) + struct.pack(f">{len(values)}{code}", *values)
 
     return Kind(layout, read, write)
@@ -104,25 +109,25 @@ def _write_shots(shots: Sequence[Sequence[int]]) -> bytes:
     return struct.pack(">i", len(shots)) + b"".join(struct.pack(">4i", *shot) for shot in shots)
 
 
-def _read_json(take: Read) -> Any:
+def _read_json(take: Read) -> JsonValue:
     return json.loads(take(_count(take, ">I", MAX_REPLY, "bytes of JSON")))
 
 
-def _write_json(value: Any) -> bytes:
+def _write_json(value: JsonValue) -> bytes:
     data = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
     return struct.pack(">I", len(data)) + data
 
 
-def _write_truth(value: Any) -> bytes:
+def _write_truth(value: JsonValue) -> bytes:
     data = json.dumps(value, allow_nan=False, separators=(",", ":")).encode() + TRAILER
     return struct.pack(">I", len(data)) + data
 
 
-def _read_truths(take: Read) -> list[Any]:
+def _read_truths(take: Read) -> list[JsonValue]:
     return [_read_json(take) for _ in range(_count(take, ">I", MAX_TEXT, "documents"))]
 
 
-def _write_truths(values: Sequence[Any]) -> bytes:
+def _write_truths(values: Sequence[JsonValue]) -> bytes:
     return struct.pack(">I", len(values)) + b"".join(map(_write_truth, values))
 
 
@@ -215,7 +220,7 @@ class Message:
     reply: Fields
     note: str
 
-    def encode(self, values: Mapping[str, Any]) -> bytes:
+    def encode(self, values: Values) -> bytes:
         """Return a request with these fields.
 
         Raises:
@@ -223,7 +228,7 @@ class Message:
         """
         return bytes([self.code]) + _encode_fields(self.name, self.fields, values)
 
-    def encode_reply(self, *values: Any) -> bytes:
+    def encode_reply(self, *values: object) -> bytes:
         """Return the reply with these fields, in order."""
         names = [name for name, _ in self.reply]
         return _encode_fields(self.name, self.reply, dict(zip(names, values, strict=True)))
@@ -233,7 +238,7 @@ class Message:
         return {name: KINDS[kind].read(take) for name, kind in self.reply}
 
 
-def _encode_fields(name: str, fields: Fields, values: Mapping[str, Any]) -> bytes:
+def _encode_fields(name: str, fields: Fields, values: Values) -> bytes:
     names = [field for field, _ in fields]
     if set(values) != set(names):
         raise ValueError(f"{name} takes {', '.join(names) or 'nothing'}, not {', '.join(values)}")
@@ -390,7 +395,7 @@ class Request:
     """
 
     message: Message
-    values: Mapping[str, Any]
+    values: Values
 
 
 class _Incomplete(Exception):

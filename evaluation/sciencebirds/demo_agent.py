@@ -12,12 +12,12 @@ import hashlib
 import json
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping
 from evaluation.sciencebirds.agent_client import AgentClient
 from evaluation.sciencebirds.codes import State
 
@@ -67,7 +67,7 @@ class Learner:
         """Keep the candidate if it is at least as good."""
         return replace(self, best=self.candidate, score=score) if score >= self.score else self
 
-    def shot(self, vector: Mapping[str, Any]) -> tuple[int, int]:
+    def shot(self, vector: JsonMapping) -> tuple[int, int]:
         """Vector of the candidate's shot."""
         if "pole" not in vector:
             return 0, 0

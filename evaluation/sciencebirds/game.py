@@ -16,9 +16,9 @@ to 1/1000 of the radius. Times of a shot are ignored: a push lasts one step of 0
 """
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.schedule import Schedule
 from evaluation.sciencebirds.codec import NO_PICTURE, Picture
 from evaluation.sciencebirds.codes import LOST, PLAYING, WON
@@ -26,6 +26,7 @@ from evaluation.sciencebirds.levels import Level
 
 if TYPE_CHECKING:
     from evaluation.session import Result, Session
+    from jaxsim.worlds.cartpole3d.types import Observation
 
 POLAR_UNIT = 1000
 """Components of a polar shot are rounded to its radius divided by this."""
@@ -87,7 +88,7 @@ class Game(Protocol):
         """Play an action; return PLAYING, WON or LOST."""
         ...
 
-    def record(self, action: int, frequency: int) -> tuple[int, list[Any]]:
+    def record(self, action: int, frequency: int) -> tuple[int, list[JsonMapping]]:
         """Play an action; return the status and the vector after every `frequency` steps."""
         ...
 
@@ -101,7 +102,7 @@ class Game(Protocol):
         """Counts for the table of results."""
         ...
 
-    def feature_vector(self) -> Mapping[str, Any]:
+    def feature_vector(self) -> JsonMapping:
         """Feature vector of the level, as JSON values; {} without a level."""
         ...
 
@@ -113,7 +114,7 @@ class Game(Protocol):
         """Picture at the start of the level."""
         ...
 
-    def hint(self) -> Any:
+    def hint(self) -> JsonValue:
         """Hint on the level's novelty, as JSON values."""
         ...
 
@@ -158,7 +159,7 @@ class CartPoleGame:
         """Hold an action for the steps of a shot, or until the episode is over."""
         return self.record(action, 0)[0]
 
-    def record(self, action: int, frequency: int) -> tuple[int, list[Any]]:
+    def record(self, action: int, frequency: int) -> tuple[int, list[JsonMapping]]:
         """Play an action; return the status and the vector after every `frequency` steps."""
         vectors = []
         for step in range(1, self._steps + 1):
@@ -193,7 +194,7 @@ class CartPoleGame:
         won = self._status() == WON
         return Counts(max_steps - self.score, 0 if won else 1, max_steps, 1)
 
-    def feature_vector(self) -> Mapping[str, Any]:
+    def feature_vector(self) -> JsonMapping:
         """The observation as the feature vector of the original CartPole3D."""
         from jaxsim.worlds.cartpole3d.original.messages import feature_vector
 
@@ -210,14 +211,14 @@ class CartPoleGame:
         """Side and top view at the start of the level."""
         return NO_PICTURE if self._episode is None else self._draw(self._first)
 
-    def _draw(self, observation: Any) -> Picture:
+    def _draw(self, observation: "Observation") -> Picture:
         from jaxsim import render
 
         scene = render.observed(observation, self._episode.params)
         pixels = render.draw(scene, render.Style(("side", "top")))
         return Picture(pixels.shape[1], pixels.shape[0], pixels.tobytes())
 
-    def hint(self) -> Any:
+    def hint(self) -> JsonValue:
         """The catalogue's full hint on the level's novelty; none for the nominal world."""
         from jaxsim.worlds.cartpole3d.original.hints import hint
 

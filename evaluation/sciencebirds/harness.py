@@ -4,19 +4,23 @@ It has no sockets. The scheduler decides what is allowed and what comes next, an
 levels. A level that is over is written down before its last shot is answered.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from evaluation.clock import Clock
+from evaluation.json_types import JsonMapping
 from evaluation.sciencebirds import scheduler
-from evaluation.sciencebirds.codec import NO_PICTURE, Picture, Request
+from evaluation.sciencebirds.codec import NO_PICTURE, Picture, Request, Values
 from evaluation.sciencebirds.codes import EVALUATION_TERMINATED, PLAYING, WON
 from evaluation.sciencebirds.document import LARGEST, Evaluation
 from evaluation.sciencebirds.game import Game, action_of, polar_action
 from evaluation.sciencebirds.levels import Level
 from evaluation.sciencebirds.results import Place, ResultWriter
 from evaluation.sciencebirds.scheduler import Quirks, Reply, State
+
+Answer = tuple[object, ...]
+"""Fields of a reply, in the order of the table."""
 
 MAX_VECTORS = 300
 """Most feature vectors in one reply."""
@@ -49,7 +53,7 @@ class Observer(Protocol):
         """
         ...
 
-    def novelty_reported(self, values: Mapping[str, Any], running: bool) -> None:
+    def novelty_reported(self, values: Values, running: bool) -> None:
         """Called with a report of novelty, and whether a level is running."""
         ...
 
@@ -172,20 +176,20 @@ class Harness:
 
     # Answers --------------------------------------------------------------------------------
 
-    def _state_code(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _state_code(self, values: Values) -> Answer:
         return (self._happens(scheduler.TICK).reported,)
 
-    def _load_level(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    def _load_level(self, values: Values) -> Answer | None:
         number = min(values["level"], LARGEST)
         return self._loads(scheduler.LOAD, number, lambda answer: number)
 
-    def _load_next(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    def _load_next(self, values: Values) -> Answer | None:
         return self._loads(scheduler.NEXT, 0, lambda answer: answer)
 
-    def _restart(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    def _restart(self, values: Values) -> Answer | None:
         return self._loads(scheduler.RESTART, 0, lambda answer: self._reply.level + 1)
 
-    def _loads(self, kind: int, value: int, number: Callable[[int], int]) -> tuple[Any, ...] | None:
+    def _loads(self, kind: int, value: int, number: Callable[[int], int]) -> Answer | None:
         """Load a level; `number` maps the answer to the level's number."""
         answer = self._happens(kind, value).value
         if answer == scheduler.NO_ANSWER:
@@ -200,17 +204,17 @@ class Harness:
             return 0
         return self._happens(scheduler.SHOT, self._game.shoot(action)).value
 
-    def _cartesian(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _cartesian(self, values: Values) -> Answer:
         x, y = (values["dx"], values["dy"]) if "dx" in values else (values["x"], values["y"])
         return (self._shoot(action_of(x, y)),)
 
-    def _polar(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _polar(self, values: Values) -> Answer:
         return (self._shoot(polar_action(values["radius"], values["angle"])),)
 
-    def _sequence(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _sequence(self, values: Values) -> Answer:
         return ([self._shoot(action_of(x, y)) for x, y, _, _ in values["shots"]],)
 
-    def _record(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _record(self, values: Values) -> Answer:
         if not self._happens(scheduler.TICK).playable:
             return ([],)
         action = action_of(values["x"], values["y"])
@@ -218,14 +222,14 @@ class Harness:
         self._happens(scheduler.SHOT, status)
         return (vectors[:MAX_VECTORS],)
 
-    def _zoom(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _zoom(self, values: Values) -> Answer:
         return (int(self._happens(scheduler.TICK).playable),)
 
-    def _score(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _score(self, values: Values) -> Answer:
         self._happens(scheduler.TICK)
         return (self._game.score if self._level() is not None else 0,)
 
-    def _report_likelihood(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _report_likelihood(self, values: Values) -> Answer:
         room = True
         if self._results is not None and self._trials:
             place, count = self._report_place(), self._reply.count
@@ -235,20 +239,20 @@ class Harness:
         self._happens(scheduler.LIKELIHOOD)
         return (int(room),)
 
-    def _report_description(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _report_description(self, values: Values) -> Answer:
         self._happens(scheduler.TICK)
         if self._results is None or not self._trials:
             return (1,)
         place, count = self._report_place(), self._reply.count
         return (int(self._results.description(place, count, values["text"])),)
 
-    def _ready(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _ready(self, values: Values) -> Answer:
         reply = self._happens(scheduler.READY)
         self._in_phase = self._in_phase and not reply.value
         time, interactions, levels, *rest = reply.header
         return (time, interactions, levels if self._options.tell_levels else 0, *rest)
 
-    def _novelty_info(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _novelty_info(self, values: Values) -> Answer:
         self._happens(scheduler.TICK)
         if not self._informed():
             return (-1,)
@@ -258,44 +262,44 @@ class Harness:
     def _informed(self) -> bool:
         return bool(self._trials) and self._trials[self._reply.trial].notify
 
-    def _number_of_levels(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _number_of_levels(self, values: Values) -> Answer:
         tell = self._options.tell_levels and self._sets
         return (len(self._sets[self._reply.set].levels) if tell else 0,)
 
-    def _truth(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _truth(self, values: Values) -> Answer:
         return (self._vector(),)
 
-    def _truth_and_picture(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _truth_and_picture(self, values: Values) -> Answer:
         return (self._vector(), self._picture())
 
-    def _vector(self) -> Mapping[str, Any]:
+    def _vector(self) -> JsonMapping:
         self._happens(scheduler.TICK)
         return self._game.feature_vector() if self._level() else {}
 
     def _picture(self) -> Picture:
         return self._game.picture() if self._level() else NO_PICTURE
 
-    def _screenshot(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _screenshot(self, values: Values) -> Answer:
         self._happens(scheduler.TICK)
         return (self._picture(),)
 
-    def _initial_screenshot(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _initial_screenshot(self, values: Values) -> Answer:
         self._happens(scheduler.TICK)
         return (self._game.first_picture() if self._level() else NO_PICTURE,)
 
-    def _batch(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _batch(self, values: Values) -> Answer:
         vector = self._vector()
         return ([vector] if vector else [],)
 
-    def _hint(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _hint(self, values: Values) -> Answer:
         return (self._game.hint() if self._informed() and self._level() else [],)
 
 
-def _always(*answer: Any) -> Callable[[Harness, Mapping[str, Any]], tuple[Any, ...]]:
+def _always(*answer: object) -> Callable[[Harness, Values], Answer]:
     return lambda harness, values: answer
 
 
-_HANDLERS: dict[str, Callable[[Harness, Mapping[str, Any]], tuple[Any, ...] | None]] = {
+_HANDLERS: dict[str, Callable[[Harness, Values], Answer | None]] = {
     "report_groups": _always(),
     "recorded_option": _always(),
     "batch_frames": _always(),

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal
 
-from evaluation.schedule import Block, Schedule, Value
+from evaluation.schedule import Block, Schedule, Variant
 
 if TYPE_CHECKING:
     from evaluation.sciencebirds.document import Evaluation
@@ -122,7 +122,7 @@ class Level:
         _ = self.catalogue
 
     @property
-    def variant(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
+    def variant(self) -> Variant:
         """Task and parameters in the form of `Schedule.variants`."""
         number, difficulty = self.catalogue
         if number == NOMINAL or not self.novel:
@@ -170,7 +170,7 @@ def schedule(evaluation: "Evaluation", name: str = "sciencebirds", source: str =
 
 def _runs(
     levels: Iterable[Level],
-) -> Iterator[tuple[tuple[str, tuple[tuple[str, Value], ...]], int]]:
+) -> Iterator[tuple[Variant, int]]:
     """Runs of levels with the same physics, and their lengths."""
     for variant, run in groupby(levels, key=lambda level: level.variant):
         yield variant, sum(1 for _ in run)

@@ -1,10 +1,9 @@
 """Records of a served evaluation: its levels in the table that all protocols share."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from evaluation import memory
+from evaluation.sciencebirds.codec import Values
 from evaluation.sciencebirds.document import Evaluation, LevelSet
 from evaluation.sciencebirds.game import CartPoleGame, LevelResult
 from evaluation.sciencebirds.results import Place
@@ -38,7 +37,7 @@ def _levels_of(level_set: LevelSet) -> int:
     return min(len(level_set.levels), most) if most > 0 else len(level_set.levels)
 
 
-def prediction_of(values: Mapping[str, Any]) -> Prediction:
+def prediction_of(values: Values) -> Prediction:
     """Convert a report of novelty to a prediction.
 
     Args:
@@ -73,7 +72,7 @@ class Recorder:
         self._pending = self._game.level_result(), phase, place.testing
         self._prediction_before, self._prediction = self._prediction, Prediction()
 
-    def novelty_reported(self, values: Mapping[str, Any], running: bool) -> None:
+    def novelty_reported(self, values: Values, running: bool) -> None:
         """Called with a report of novelty, and whether a level is running."""
         if running:
             self._prediction = prediction_of(values)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from evaluation.sciencebirds.codec import Values
 from evaluation.sciencebirds.document import Trial
 from evaluation.sciencebirds.game import Counts
 from evaluation.sciencebirds.levels import Level
@@ -128,7 +129,7 @@ class ResultWriter:
         row = (place.execution, place.level_index, score, status, *counts, *place.columns)
         self._append(self._path(place, "EvaluationData.csv"), LEVEL_COLUMNS, row)
 
-    def likelihood(self, place: Place, interaction: int, values: dict[str, Any]) -> bool:
+    def likelihood(self, place: Place, interaction: int, values: Values) -> bool:
         """Add a report of novelty; return whether there is still room for it."""
         description = _plain(values.get("description", ""))
         ids = " ".join(str(number) for number in values.get("ids", ()))

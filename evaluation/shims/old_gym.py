@@ -21,7 +21,7 @@ class Env(ABC):
     Subclasses define `reset` and `step`, and `render` if they draw.
     """
 
-    metadata: Mapping[str, Any] = MappingProxyType({})
+    metadata: Mapping[str, object] = MappingProxyType({})
     reward_range = (-float("inf"), float("inf"))
     spec: Any = None
     action_space: Any = None

@@ -9,7 +9,9 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from evaluation.json_types import JsonMapping, JsonValue
 
 Value = float | int | str
 
@@ -37,7 +39,7 @@ class Axis:
     ends: tuple[Value, ...] | None = None
 
 
-def axis(name: str, entry: Any) -> Axis:
+def axis(name: str, entry: JsonValue) -> Axis:
     """Read one axis from a sweep file.
 
     Args:
@@ -67,7 +69,7 @@ def axis(name: str, entry: Any) -> Axis:
     return make(name, entry[forms[0]], entry)
 
 
-def _listed(name: str, values: list[Any]) -> Axis:
+def _listed(name: str, values: list[Value]) -> Axis:
     if not values:
         raise ValueError(f"axis {name!r} is empty; give at least one value")
     kinds = {type(value) for value in values}
@@ -84,7 +86,7 @@ def _listed(name: str, values: list[Any]) -> Axis:
     return Axis(name, len(members), members.__getitem__, next(iter(kinds)))
 
 
-def _linear(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+def _linear(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _pair(name, "linear", argument)
     count = _count(name, options, "count")
 
@@ -94,7 +96,7 @@ def _linear(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
     return Axis(name, count, value, float, (low, high))
 
 
-def _log(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+def _log(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _positive(name, "log", _pair(name, "log", argument))
     count = _count(name, options, "count")
 
@@ -105,7 +107,7 @@ def _log(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
     return Axis(name, count, value, float, (low, high))
 
 
-def _integers(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+def _integers(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _whole_pair(name, "integers", argument)
     step = options.get("step", 1)
     if type(step) is not int or step < 1:
@@ -114,28 +116,28 @@ def _integers(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
     return Axis(name, count, lambda index: low + step * index, int, (low, high))
 
 
-def _uniform(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+def _uniform(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _pair(name, "uniform", argument)
     unit = _unit(name, options)
     count = _count(name, options, "draws")
     return Axis(name, count, lambda i: _rounded(low + (high - low) * unit(i)), float, (low, high))
 
 
-def _loguniform(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+def _loguniform(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _positive(name, "loguniform", _pair(name, "loguniform", argument))
     unit, span = _unit(name, options), math.log(high / low)
     count = _count(name, options, "draws")
     return Axis(name, count, lambda i: _rounded(low * math.exp(span * unit(i))), float, (low, high))
 
 
-def _randint(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+def _randint(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _whole_pair(name, "randint", argument)
     unit = _unit(name, options)
     count = _count(name, options, "draws")
     return Axis(name, count, lambda i: low + int((high - low + 1) * unit(i)), int, (low, high))
 
 
-def _choice(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+def _choice(name: str, argument: object, options: JsonMapping) -> Axis:
     if not isinstance(argument, list):
         raise ValueError(f"axis {name!r}: choice is {argument!r}; it must be a list of values")
     choices, unit = _listed(name, argument), _unit(name, options)
@@ -144,7 +146,7 @@ def _choice(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
     return Axis(name, count, lambda i: members[int(choices.size * unit(i))], choices.kind, members)
 
 
-Make = Callable[[str, Any, Mapping[str, Any]], Axis]
+Make = Callable[[str, object, JsonMapping], Axis]
 FORMS: Final[Mapping[str, tuple[Make, tuple[str, ...]]]] = {
     "linear": (_linear, ("count",)),
     "log": (_log, ("count",)),
@@ -158,7 +160,7 @@ FORMS: Final[Mapping[str, tuple[Make, tuple[str, ...]]]] = {
 _FORMS: Final = ", ".join(FORMS)
 
 
-def _unit(name: str, options: Mapping[str, Any]) -> Callable[[int], float]:
+def _unit(name: str, options: JsonMapping) -> Callable[[int], float]:
     """Return a function that draws from U[0, 1) by number, axis name and seed alone."""
     seed = options.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**32:
@@ -175,7 +177,7 @@ def _rounded(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
 
 
-def _count(name: str, options: Mapping[str, Any], key: str) -> int:
+def _count(name: str, options: JsonMapping, key: str) -> int:
     count = options.get(key)
     if type(count) is not int or count < 1:
         raise ValueError(f"axis {name!r}: {key} is {count!r}; it must be a whole number from 1")
@@ -188,7 +190,7 @@ def _bounded(name: str, count: int) -> int:
     return count
 
 
-def _pair(name: str, form: str, ends: Any) -> tuple[float, float]:
+def _pair(name: str, form: str, ends: object) -> tuple[float, float]:
     numbers = ends if isinstance(ends, list) else []
     if len(numbers) != 2 or any(type(n) not in (int, float) for n in numbers):
         raise ValueError(f"axis {name!r}: {form} is {ends!r}; it must be two numbers, [from, to]")
@@ -198,7 +200,7 @@ def _pair(name: str, form: str, ends: Any) -> tuple[float, float]:
     return low, high
 
 
-def _whole_pair(name: str, form: str, ends: Any) -> tuple[int, int]:
+def _whole_pair(name: str, form: str, ends: object) -> tuple[int, int]:
     if not isinstance(ends, list) or len(ends) != 2 or any(type(n) is not int for n in ends):
         raise ValueError(f"axis {name!r}: {form} is {ends!r}; it must be two whole numbers")
     if ends[0] > ends[1]:

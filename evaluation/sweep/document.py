@@ -21,8 +21,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.sweep.axes import Axis, Value, axis
 
 MOST_BYTES: Final = 1 << 20
@@ -72,7 +73,7 @@ class Sweep:
     lanes: int
     fixed: Mapping[str, Value]
     bundles: tuple[Bundle, ...]
-    content: Mapping[str, Any]
+    content: JsonMapping
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -105,7 +106,7 @@ def load(path: Path) -> Sweep:
         raise ValueError(f"{path}: {error}") from error
 
 
-def sweep_from(content: Mapping[str, Any], name: str = "sweep") -> Sweep:
+def sweep_from(content: JsonMapping, name: str = "sweep") -> Sweep:
     """Read a sweep from values as `tomllib` gives them.
 
     Args:
@@ -142,7 +143,7 @@ def sweep_from(content: Mapping[str, Any], name: str = "sweep") -> Sweep:
     return sweep
 
 
-def _bundles(content: Mapping[str, Any]) -> tuple[Bundle, ...]:
+def _bundles(content: JsonMapping) -> tuple[Bundle, ...]:
     bundles = [Bundle((axis(name, v),)) for name, v in _table(content, "axes").items()]
     zips = content.get("zip", [])
     if not isinstance(zips, list) or not all(isinstance(one, Mapping) and one for one in zips):
@@ -159,14 +160,14 @@ def _bundles(content: Mapping[str, Any]) -> tuple[Bundle, ...]:
     return tuple(bundles)
 
 
-def _table(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _table(content: JsonMapping, key: str) -> JsonMapping:
     table = content.get(key, {})
     if not isinstance(table, Mapping):
         raise ValueError(f"{key} must be a table, written [{key}]")
     return table
 
 
-def _scalar(name: str, value: Any) -> Value:
+def _scalar(name: str, value: JsonValue) -> Value:
     if isinstance(value, Mapping):
         raise ValueError(
             f'fixed {name!r} is a table; put quotes around a path, as "pole/length" = 1.0'

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, product
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from evaluation.sweep.axes import Value
 from evaluation.sweep.document import Bundle, Sweep
@@ -22,6 +22,10 @@ MOST_PROBED: Final = 1024
 MOST_GROUPS: Final = 4096
 MOST_KEPT: Final = 4096
 """Steps of a bundle whose values are cached."""
+
+
+Steps = tuple[tuple[int, Sequence[int]], ...]
+"""Steps of bundles, each after the index of the bundle."""
 
 
 class Keys(NamedTuple):
@@ -85,8 +89,8 @@ class Group:
     """
 
     program: int
-    slow: tuple[tuple[int, Sequence[int]], ...]
-    fast: tuple[tuple[int, Sequence[int]], ...]
+    slow: Steps
+    fast: Steps
     pack: int
     start: int
 
@@ -205,7 +209,7 @@ class Units:
         return range(self._ends[place - 1] if place else 0, self._ends[place])
 
 
-def grid(sweep: Sweep, keys: Callable[[Mapping[str, Any]], Keys], lanes: int) -> Grid:
+def grid(sweep: Sweep, keys: Callable[[Mapping[str, Value]], Keys], lanes: int) -> Grid:
     """Order the cells of a sweep.
 
     Args:
@@ -241,7 +245,7 @@ def grid(sweep: Sweep, keys: Callable[[Mapping[str, Any]], Keys], lanes: int) ->
 
 
 def _parts(
-    bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Any]], Keys]
+    bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Value]], Keys]
 ) -> tuple[list[Sequence[int]], bool]:
     """Steps of a bundle grouped by program, and whether some need separate calls."""
     probed: Sequence[int] = range(bundle.size)

@@ -1,19 +1,25 @@
 """The sweep from Python: `plan`, `run` with any executor, `results`."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from evaluation.json_types import JsonMapping
 from evaluation.sweep import merging, notes, plans, playing, progress, store
 from evaluation.sweep.planning import plan as _plan
 from evaluation.sweep.plans import Plan
 from evaluation.sweep.playing import RETRIES, Outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evaluation.sweep.means import Table
 
 LOOK: Final = 0.1
 """Polling interval of tasks without callbacks, s."""
@@ -28,7 +34,7 @@ class Executor(Protocol):
         """Schedule a call of a function; return a future."""
 
 
-def plan(what: Path | str | Mapping[str, Any], out: Path | str, **options: Any) -> Plan:
+def plan(what: Path | str | JsonMapping, out: Path | str, **options: Any) -> Plan:
     """Plan a sweep, and write the plan.
 
     Args:
@@ -191,11 +197,11 @@ class Results:
         """The rows of all episodes, in batches."""
         return store.read(self.folder / merging.ROWS)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> "pd.DataFrame":
         """`cells` as a data frame."""
         return self.cells().to_pandas()
 
-    def table(self, rows: str, columns: str | None = None, metric: str | None = None) -> Any:
+    def table(self, rows: str, columns: str | None = None, metric: str | None = None) -> "Table":
         """A metric over one or two axes; see `evaluation.sweep.tables.table`."""
         from evaluation.sweep import tables
 

@@ -3,8 +3,9 @@
 import json
 import re
 import shlex
-from typing import Any, Final
+from typing import Final
 
+from evaluation.json_types import JsonObject
 from evaluation.sweep.plans import Plan
 
 NEED_IMAGE: Final = "pass --image, a container image in which this package is installed"
@@ -114,8 +115,8 @@ def _kubernetes(
     minutes: int,
     image: str,
     claim: str,
-) -> dict[str, Any]:
-    resources: dict[str, Any] = {"cpu": str(cpus), "memory": f"{round(1024 * memory)}Mi"}
+) -> JsonObject:
+    resources: JsonObject = {"cpu": str(cpus), "memory": f"{round(1024 * memory)}Mi"}
     limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
     folder = shlex.quote(f"{MOUNT}/{plan.folder.name}")
     command = f'jaxsim sweep run {folder} --units "$JOB_COMPLETION_INDEX::{jobs}" --quiet'
@@ -152,7 +153,7 @@ def _kubernetes(
 
 def _skypilot(plan: Plan, jobs: int, gpus: int, cpus: int, memory: float) -> str:
     """A task of SkyPilot; JSON is YAML with every value quoted."""
-    resources: dict[str, Any] = {"cpus": f"{cpus}+", "memory": f"{memory:g}+", "use_spot": True}
+    resources: JsonObject = {"cpus": f"{cpus}+", "memory": f"{memory:g}+", "use_spot": True}
     resources |= {"accelerators": f"H100:{gpus}"} if gpus else {}
     task = {
         "name": _name(plan),

@@ -1,12 +1,13 @@
 """Means of a metric over the cells of a sweep that agree in one or two axes, with intervals."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from evaluation.metrics.statistics import bootstrap_interval
+from evaluation.sweep.axes import Value
 
 MOST_VALUES: Final = 1000
 """Most values of an axis in a table."""
@@ -30,8 +31,8 @@ class Table:
     metric: str
     rows: str
     columns: str | None
-    row_values: tuple[Any, ...]
-    column_values: tuple[Any, ...]
+    row_values: tuple[Value, ...]
+    column_values: tuple[Value, ...]
     value: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -88,7 +89,7 @@ def _numbers(data: pa.Table, name: str) -> np.ndarray:
     return numbers
 
 
-def _places(data: pa.Table, name: str) -> tuple[tuple[Any, ...], np.ndarray]:
+def _places(data: pa.Table, name: str) -> tuple[tuple[Value, ...], np.ndarray]:
     """Values of an axis, sorted if they are numbers, and the index of each row among them."""
     column = data[name].to_pylist()
     values = list(dict.fromkeys(column))

@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from evaluation.closing import Closing
 from evaluation.files import write_json
+from evaluation.json_types import JsonValue
 from evaluation.sweep.plans import Plan
 
 RUNNING: Final = "running"
@@ -154,7 +155,7 @@ def _failure(plan: Plan, number: int) -> Path:
     return plan.folder / FAILED / f"{number:07d}.json"
 
 
-def _notes(folder: Path) -> Iterator[tuple[Path, Any]]:
+def _notes(folder: Path) -> Iterator[tuple[Path, JsonValue]]:
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
         with contextlib.suppress(OSError, ValueError):
             yield path, json.loads(path.read_bytes())

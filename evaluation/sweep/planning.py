@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from evaluation.checkpoints.configuration import versions
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.sweep import bases, plans
-from evaluation.sweep.bases.base import Base, Place, complete
+from evaluation.sweep.bases.base import Base, Place, Values, complete
 from evaluation.sweep.document import Sweep, load, sweep_from
 from evaluation.sweep.grid import Grid, Group, Keys, grid
 from evaluation.sweep.plans import FORMAT, INPUTS, Plan
@@ -31,7 +32,7 @@ Say = Callable[[str], object]
 
 
 def plan(
-    what: Path | str | Mapping[str, Any],
+    what: Path | str | JsonMapping,
     out: Path | str,
     *,
     minutes: float = MINUTES,
@@ -191,7 +192,7 @@ MOST_CHECKED: Final = 4096
 
 
 def _grid(base: Base, sweep: Sweep, place: Place) -> Grid:
-    def keys(values: Mapping[str, Any]) -> Keys:
+    def keys(values: Values) -> Keys:
         return base.keys(complete(base, values), place)
 
     first = dict(sweep.fixed)
@@ -203,7 +204,7 @@ def _grid(base: Base, sweep: Sweep, place: Place) -> Grid:
     return grid(sweep, keys, base.lanes(complete(base, first)))
 
 
-def _example(base: Base, cell_grid: Grid, group: Group) -> dict[str, Any]:
+def _example(base: Base, cell_grid: Grid, group: Group) -> Values:
     return complete(base, cell_grid.cell(group.start).values)
 
 
@@ -239,7 +240,7 @@ def _measured(base: Base, cell_grid: Grid, group: Group, place: Place) -> float:
 
 def _expected(
     base: Base, cell_grid: Grid, place: Place, rates: Mapping[int, float], minutes: float
-) -> dict[str, Any]:
+) -> JsonObject:
     """Sizes of units, and estimates of the sweep's steps, time, rows and memory."""
     packs, steps, seconds, rows, memory = [], 0, 0.0, 0, 0
     for group in cell_grid.groups:

@@ -10,15 +10,15 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from evaluation.files import write_json
+from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.sweep.document import Sweep, sweep_from
-from evaluation.sweep.grid import Grid, Group, Units
+from evaluation.sweep.grid import Grid, Group, Steps, Units
 
 FORMAT: Final = 1
 FILE: Final = "plan.json"
@@ -35,7 +35,7 @@ class Plan:
     """
 
     folder: Path
-    manifest: Mapping[str, Any]
+    manifest: JsonMapping
 
     @property
     def base(self) -> str:
@@ -79,10 +79,10 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def groups_json(grid: Grid) -> list[dict[str, Any]]:
+def groups_json(grid: Grid) -> list[JsonObject]:
     """Groups as JSON values; if a group has all steps of a bundle, their number stands for them."""
 
-    def steps(parts: Any) -> list[list[Any]]:
+    def steps(parts: Steps) -> list[JsonValue]:
         return [[place, len(s) if isinstance(s, range) else list(s)] for place, s in parts]
 
     return [
@@ -97,17 +97,17 @@ def groups_json(grid: Grid) -> list[dict[str, Any]]:
     ]
 
 
-def _steps(parts: Any) -> Any:
+def _steps(parts: JsonValue) -> Steps:
     return tuple((place, range(s) if isinstance(s, int) else tuple(s)) for place, s in parts)
 
 
-def digest_of(values: Any) -> str:
+def digest_of(values: JsonValue) -> str:
     """SHA-256 of JSON values."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def identity(content: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+def identity(content: JsonMapping, inputs: JsonMapping) -> str:
     """Hash of everything that results depend on, except versions.
 
     Args:

@@ -2,12 +2,17 @@
 
 import io
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from evaluation.files import write_whole
+from evaluation.sweep.axes import Value
 from evaluation.sweep.means import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_LINES: Final = 8
 """Most numeric columns that are drawn as lines; a table with more is a heat map."""
@@ -36,7 +41,7 @@ def write(table: Table, path: Path) -> None:
     write_whole(path, file.getvalue())
 
 
-def draw(table: Table) -> Any:
+def draw(table: Table) -> "Figure":
     """Return a figure of matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -58,11 +63,11 @@ def is_map(table: Table) -> bool:
     return table.columns is not None and numeric and len(table.column_values) > MOST_LINES
 
 
-def _numeric(values: tuple[Any, ...]) -> bool:
+def _numeric(values: tuple[Value, ...]) -> bool:
     return not isinstance(values[0], str)
 
 
-def _lines(axes: Any, table: Table) -> None:
+def _lines(axes: "Axes", table: Table) -> None:
     numeric = _numeric(table.row_values)
     where = np.array(table.row_values if numeric else range(len(table.row_values)), float)
     for column, name in enumerate(table.column_values):
@@ -92,7 +97,7 @@ def _even_ratios(where: np.ndarray) -> bool:
     return bool(np.allclose(steps, steps[0], rtol=1e-3) and where.max() > 4 * where.min())
 
 
-def _map(figure: Any, axes: Any, table: Table) -> None:
+def _map(figure: "Figure", axes: "Axes", table: Table) -> None:
     across, down = (np.array(v, float) for v in (table.column_values, table.row_values))
     mesh = axes.pcolormesh(across, down, table.value, shading="nearest")
     for values, name in ((across, "x"), (down, "y")):

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from evaluation.json_types import JsonObject
 from evaluation.sweep import notes, store
 from evaluation.sweep.plans import Plan
 
@@ -36,7 +36,7 @@ class Status:
     rate: float | None
     seconds_left: float | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         values = dict(vars(self))
         values["running"] = [one._asdict() | {"units": list(one.units)} for one in self.running]

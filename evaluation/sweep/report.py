@@ -1,8 +1,8 @@
 """The report of a sweep: its metrics over its axes, and its best and worst cells."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.files import write_json, write_whole
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.sweep.means import Table, axes_of, tabulate
 
 JSON, PAGE = "report.json", "report.html"
@@ -23,7 +24,7 @@ REPLICATES: Final = "seed"
 """An axis that others are averaged over."""
 
 
-def write(folder: Path, cells: Path, about: Mapping[str, Any], command: str) -> bool:
+def write(folder: Path, cells: Path, about: JsonMapping, command: str) -> bool:
     """Write report.json and report.html of merged results.
 
     Args:
@@ -47,7 +48,7 @@ def write(folder: Path, cells: Path, about: Mapping[str, Any], command: str) -> 
     return True
 
 
-def summarise(data: pa.Table, about: Mapping[str, Any]) -> dict[str, Any]:
+def summarise(data: pa.Table, about: JsonMapping) -> JsonObject:
     """Return the report as plain JSON values.
 
     Args:
@@ -84,7 +85,7 @@ def _pairs(data: pa.Table) -> Iterator[tuple[str, str | None]]:
         yield axis, None
 
 
-def _rows(table: Table) -> list[dict[str, Any]]:
+def _rows(table: Table) -> list[JsonObject]:
     """A table as JSON, one object a row with an entry for each column."""
     return [
         {table.rows: value}
@@ -93,18 +94,18 @@ def _rows(table: Table) -> list[dict[str, Any]]:
     ]
 
 
-def _entry(table: Table, row: int, column: int) -> dict[str, Any]:
+def _entry(table: Table, row: int, column: int) -> JsonObject:
     numbers = {name: getattr(table, name)[row, column] for name in ("value", "low", "high")}
-    entry: dict[str, Any] = {name: _number(number) for name, number in numbers.items()}
+    entry: JsonObject = {name: _number(number) for name, number in numbers.items()}
     entry["cells"] = int(table.cells[row, column])
     return entry if entry["value"] is not None else entry | {"reason": "no cell has a value"}
 
 
-def _number(value: Any) -> float | None:
+def _number(value: float | None) -> float | None:
     return float(value) if value is not None and np.isfinite(value) else None
 
 
-def _cells(data: pa.Table, order: np.ndarray, name: str) -> list[dict[str, Any]]:
+def _cells(data: pa.Table, order: np.ndarray, name: str) -> list[JsonObject]:
     """Cells of some rows: number, values of the axes, and metric with interval."""
     axes = axes_of(data)
     return [

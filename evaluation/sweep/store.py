@@ -12,9 +12,9 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -158,7 +158,7 @@ def intact(unit: UnitFiles) -> bool:
     return contents(unit) is not None
 
 
-def tidy(plan: Plan, numbers: Iterable[int], clock: Any = time.time) -> None:
+def tidy(plan: Plan, numbers: Iterable[int], clock: Callable[[], float] = time.time) -> None:
     """Remove partial files of killed processes that are older than an hour.
 
     Args:

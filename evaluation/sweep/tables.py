@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 
 from evaluation.sweep import merging, plans
 from evaluation.sweep.means import Table, axes_of, tabulate
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 
 def table(
@@ -98,7 +101,7 @@ def csv_text(metric_table: Table) -> str:
     return text.getvalue()
 
 
-def rich_table(metric_table: Table) -> Any:
+def rich_table(metric_table: Table) -> "RichTable":
     """Return a table for the console."""
     from rich import box
     from rich.table import Table as RichTable

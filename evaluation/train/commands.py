@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluation.arguments import Commands, add_command, add_l2data, add_metric, add_out, add_speed
 from evaluation.checkpoints import commands as checkpoint_commands
@@ -11,6 +11,8 @@ from evaluation.checkpoints.stopping import Stop, hearing
 from evaluation.report import terminal
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evaluation import scanner
     from evaluation.records import Records
     from evaluation.train.curve import Curve
@@ -147,7 +149,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
     )
 
 
-def _print_width(console: Any, job: "Job", chosen: bool) -> None:
+def _print_width(console: "Console", job: "Job", chosen: bool) -> None:
     """Print how many episodes are played in parallel, and whether more would learn faster."""
     full = job.course.full_speed_width
     if chosen:
@@ -161,7 +163,7 @@ def _print_width(console: Any, job: "Job", chosen: bool) -> None:
         )
 
 
-def _run(job: "Job", stop: Stop, console: Any) -> "tuple[Records, Curve]":
+def _run(job: "Job", stop: Stop, console: "Console | None") -> "tuple[Records, Curve]":
     """Run a job, with a progress bar if there is a console."""
     from evaluation.train import run as training
 
@@ -183,7 +185,9 @@ def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress"
     return show
 
 
-def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds: float) -> None:
+def _print(
+    console: "Console", job: "Job", records: "Records", curve: "Curve", seconds: float
+) -> None:
     from evaluation.report.console import print_custom, print_novelty
     from evaluation.report.custom_metrics import summarise_custom
     from evaluation.report.names import block_names

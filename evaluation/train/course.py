@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluation.arguments import parameter
-from evaluation.schedule import Block, Mode, Schedule, Value, level_variant
+from evaluation.schedule import Block, Mode, Parameters, Schedule, level_variant
 from jaxsim import registry
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
@@ -15,8 +15,6 @@ MOST_EVALUATIONS = 5000
 
 FULL_SPEED_WIDTH = 16
 """Episodes in parallel above which learning is hardly faster; measured in docs/learning.md."""
-
-Parameters = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True)

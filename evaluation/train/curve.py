@@ -4,10 +4,10 @@ import csv
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics.statistics import bootstrap_interval, describe
 from evaluation.records import Records
 from evaluation.report.entries import number
@@ -66,7 +66,7 @@ class Curve:
             len(values),
         )
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonObject]:
         """Return one row an evaluation, `COLUMNS` of JSON values; None for NaN."""
         return [
             {

@@ -1,12 +1,12 @@
 """An episode of the session, recorded tick by tick."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import numpy as np
 
 from evaluation.session import Episode, Player, Prediction
+from jaxsim.pytrees import State
 from jaxsim.render import viewer
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
@@ -20,7 +20,7 @@ class Recording:
     """
 
     episode: Episode
-    _states: list[Any] = field(default_factory=list, init=False)
+    _states: list[State] = field(default_factory=list, init=False)
     _actions: list[int] = field(default_factory=list, init=False)
     _rewards: list[float] = field(default_factory=list, init=False)
     _predictions: list[Prediction] = field(default_factory=list, init=False)

@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,8 @@ from evaluation.checkpoints.loading import SavedAgent
 from evaluation.records import Records
 from evaluation.scanner import Snapshot
 from jaxsim.agents import Agent
+from jaxsim.agents.base import Memory
+from jaxsim.pytrees import Leaf
 
 FROM_START = "the lifetime's start"
 
@@ -64,7 +65,7 @@ class _Until:
 
 def memory_before(
     records: Records, run: Path, player: SavedAgent, lifetime: int, episode: int
-) -> tuple[Any, str]:
+) -> tuple[Memory, str]:
     """Return an agent's memory before an episode, and where the replay started.
 
     Args:
@@ -134,7 +135,7 @@ def _from_checkpoint(
     return None
 
 
-def with_memory(agent: Agent, memory: Any) -> Agent:
+def with_memory(agent: Agent, memory: Memory) -> Agent:
     """Return an agent whose lifetimes start with a memory.
 
     Args:
@@ -144,13 +145,13 @@ def with_memory(agent: Agent, memory: Any) -> Agent:
     if memory is None:
         return agent
 
-    def init(key: jax.Array) -> Any:
+    def init(key: jax.Array) -> Memory:
         return jax.tree.map(_typed, agent.init(key), memory)
 
     return replace(agent, init=init, assign=lambda initial, number: initial)
 
 
-def _typed(initial: Any, leaf: Any) -> jax.Array:
+def _typed(initial: Leaf, leaf: Leaf) -> jax.Array:
     like, value = jnp.asarray(initial), jnp.asarray(leaf)[0]
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(value, impl=jax.random.key_impl(like))

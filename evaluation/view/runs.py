@@ -1,7 +1,6 @@
 """Any episode of any run, by its coordinates."""
 
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -10,7 +9,7 @@ from evaluation import records as tables
 from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.loading import player
 from evaluation.records import Records
-from evaluation.session import PurePlayer, Session
+from evaluation.session import PurePlayer, Result, Session
 from evaluation.tasks import entries
 from evaluation.view.recording import Recording
 from evaluation.view.replays import memory_before, with_memory
@@ -78,7 +77,7 @@ def of_run(run: Path, *, lifetime: int, episode: int, agent: str | None = None) 
     return recording.film(name, facts, note, level)
 
 
-def _difference(records: Records, lane: int, episode: int, result: Any) -> str:
+def _difference(records: Records, lane: int, episode: int, result: Result) -> str:
     """Warning that the replay differs from the records; "" if it does not."""
     length = int(records.columns["length"][lane, episode])
     reward = float(records.columns["reward"][lane, episode])

@@ -1,9 +1,8 @@
 """Films of episodes of SAIL-ON transcripts, by path or by trial and episode."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from evaluation.json_types import JsonMapping
 from evaluation.sailon import transcript
 from evaluation.sailon.transcript import Coordinates
 from evaluation.session import Episode, Prediction
@@ -21,7 +20,7 @@ class _Watch:
     def __init__(self) -> None:
         self.where: Coordinates | None = None
         self.recording: Recording | None = None
-        self.messages: list[Mapping[str, Any]] = []
+        self.messages: list[JsonMapping] = []
 
     def begin(self, where: Coordinates, episode: Episode) -> None:
         self.where, self.recording = where, Recording(episode)
@@ -30,7 +29,7 @@ class _Watch:
         assert self.recording
         self.recording.step(action)
 
-    def hear(self, message: Mapping[str, Any]) -> None:
+    def hear(self, message: JsonMapping) -> None:
         self.messages.append(message)
 
     def prediction(self) -> Prediction | None:

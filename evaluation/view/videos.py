@@ -8,6 +8,7 @@ import numpy as np
 
 from evaluation.files import write_whole
 from jaxsim.render import Style, draw
+from jaxsim.render.scene import Scene
 from jaxsim.render.viewer import Film
 
 FRAMES = {".gif": 25, ".mp4": 50}
@@ -37,10 +38,10 @@ def frames(film: Film, style: Style, rate: int) -> np.ndarray:
     """Draw a film at a rate in frames a simulated second, (F, H, W, 3) uint8."""
     step = max(1, round(1 / (rate * film.dt)))
     chosen = np.arange(0, film.ticks + 1, step)[:MOST_FRAMES]
-    places: Any = film.places
+    places = film.places
     rows = film.ticks + 1
 
-    def at(ticks: np.ndarray) -> Any:
+    def at(ticks: np.ndarray) -> Scene:
         return jax.tree.map(
             lambda leaf: leaf[ticks] if np.ndim(leaf) and len(leaf) == rows else leaf, places
         )

@@ -7,20 +7,22 @@ Parameters are the numbers of the environment's `EnvParams`, by name, and two th
 performance: the returns that count as 0 (``score/low``) and as 1 (``score/high``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import parameters, rng
 from jaxsim.parameters import Parameter, Values
-from jaxsim.pytrees import Observation, Tree
+from jaxsim.pytrees import Leaf, Observation, Tree
 from jaxsim.registry import GYMNAX, EnvSpec
 from jaxsim.worlds.world import all_finite
+
+T = TypeVar("T")
 
 try:
     from gymnax import registration
@@ -39,7 +41,7 @@ LOW, HIGH = "score/low", "score/high"
 STEP_SECONDS: Final = 1.0
 """Simulated time of a step: gymnax has no common unit, so steps are counted."""
 
-Step = tuple[Any, "State", jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
+Step = tuple[Observation, "State", jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
 
 @jax.tree_util.register_dataclass
@@ -54,10 +56,10 @@ class Params:
       novelty_level: 0, because the novelty catalogue has no level of these environments.
     """
 
-    inner: Any
-    low: Any
-    high: Any
-    novelty_level: Any
+    inner: Tree
+    low: Leaf
+    high: Leaf
+    novelty_level: Leaf
 
 
 @jax.tree_util.register_dataclass
@@ -75,7 +77,7 @@ class State:
       nonfinite: bool, a number that is not finite has ended the episode.
     """
 
-    inner: Any
+    inner: Tree
     observation: Observation
     step: jax.Array
     total: jax.Array
@@ -136,7 +138,7 @@ class GymnaxTask:
         """Return the observation of a state."""
         return state.observation
 
-    def reset(self, key: jax.Array, params: Params) -> tuple[Any, State]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         start = self.start(key, params)
         observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
@@ -146,7 +148,9 @@ class GymnaxTask:
         """Advance one step; see `jaxsim.env.Env.step`."""
         return self._over_lanes(self._step, params, key, state, action)
 
-    def _over_lanes(self, function: Any, params: Params, key: jax.Array, *arguments: Tree) -> Any:
+    def _over_lanes(
+        self, function: Callable[..., T], params: Params, key: jax.Array, *arguments: Tree
+    ) -> T:
         """Call a function of one lane for a lane, or for each of a batch."""
         rng.words(key)  # refuses a raw key
         if not key.ndim:
@@ -176,7 +180,7 @@ class GymnaxTask:
         plays = running & ~hidden & finite
         reward = jnp.where(plays, reward, 0.0)
 
-        def select(new: Any, old: Tree) -> Any:
+        def select(new: T, old: T) -> T:
             return jax.tree.map(lambda n, o: jnp.where(plays, n, o).astype(o.dtype), new, old)
 
         nonfinite = state.nonfinite | (running & ~finite)
@@ -193,7 +197,7 @@ class GymnaxTask:
         info = {"performance": jnp.clip(share, 0.0, 1.0), "nonfinite": nonfinite}
         return new.observation, new, reward, new.terminated, new.truncated, info
 
-    def _observed(self, observation: Observation) -> Any:
+    def _observed(self, observation: Observation) -> Observation:
         """The observation for agents, flattened and padded if `size` is set."""
         if not self.size:
             return jax.tree.map(_strong, observation)
@@ -202,7 +206,7 @@ class GymnaxTask:
         return jnp.pad(flat, (0, self.size - flat.size))
 
 
-def _strong(leaf: Any) -> jax.Array:
+def _strong(leaf: Leaf) -> jax.Array:
     """An array without a weak type."""
     return jnp.asarray(leaf, jnp.asarray(leaf).dtype)
 
@@ -259,7 +263,7 @@ def spec(name: str) -> EnvSpec:
     return EnvSpec(name, partial(_make, name), table, fill, check, limits)
 
 
-def _rows(params: Any) -> list[Parameter]:
+def _rows(params: object) -> list[Parameter]:
     rows = []
     for name, value in vars(params).items():
         text = "of gymnax' EnvParams"

@@ -33,8 +33,10 @@ import numpy as np
 
 import jaxsim
 from jaxsim import render, spaces, stepper
-from jaxsim.adapters.streams import Lanes, Single, Stream, Values, shown
-from jaxsim.pytrees import Params, State, Tree
+from jaxsim.adapters.streams import Lanes, Single, Stream, shown
+from jaxsim.env import Env
+from jaxsim.parameters import Values
+from jaxsim.pytrees import Leaf, Params, State, Tree
 from jaxsim.wrappers import Mode
 
 try:
@@ -92,12 +94,12 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         self.action_space = _discrete(self._play)
 
     @property
-    def core(self) -> Any:
+    def core(self) -> Env:
         """The wrapped environment of `jaxsim.env`."""
         return self._play.core
 
     @property
-    def params(self) -> Any:
+    def params(self) -> Params:
         """Its parameters."""
         return self._play.params
 
@@ -128,7 +130,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         outcome = self._play.begin()
         return outcome.observation, _info(outcome)
 
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Leaf) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Advance one step.
 
         Args:
@@ -147,7 +149,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         flags = bool(outcome.terminated), bool(outcome.truncated)
         return outcome.observation, float(outcome.reward), *flags, _info(outcome)
 
-    def render(self) -> Any:
+    def render(self) -> np.ndarray | None:
         """Draw the present state: (240, 480, 3) uint8, or None without a render mode.
 
         Raises:
@@ -239,12 +241,12 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return observation, _masked(info, np.ones(self.num_envs, bool))
 
     @property
-    def core(self) -> Any:
+    def core(self) -> Env:
         """The wrapped environment of `jaxsim.env`."""
         return self._play.core
 
     @property
-    def params(self) -> Any:
+    def params(self) -> Params:
         """Its parameters."""
         return self._play.params
 
@@ -256,7 +258,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return seed
 
     def step(
-        self, actions: Any
+        self, actions: Leaf
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Advance every lane one step.
 
@@ -288,7 +290,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         state, params = self._play.inner, self._play.params
 
-        def lane(tree: Tree, index: int) -> Any:
+        def lane(tree: Tree, index: int) -> Tree:
             return jax.tree.map(lambda leaf: leaf[index] if np.ndim(leaf) else leaf, tree)
 
         lanes = range(self.num_envs)
@@ -366,7 +368,7 @@ def _picture(play: Stream, params: Params, state: State) -> np.ndarray:
     return render.draw(render.scene(play.core, params, state))
 
 
-def _info(outcome: stepper.Outcome) -> dict[str, Any]:
+def _info(outcome: stepper.Outcome) -> dict[str, float | bool]:
     performance, nonfinite = float(outcome.performance), bool(outcome.nonfinite)
     return {"performance": performance, "nonfinite": nonfinite}
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxsim import spaces
 from jaxsim.env import Env
-from jaxsim.pytrees import Params, State, Tree
+from jaxsim.pytrees import Leaf, Params, State, Tree
 from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation
 
 try:
@@ -56,7 +56,7 @@ class GymnaxEnv(environment.Environment):
         self._params = params
 
     @property
-    def default_params(self) -> Any:
+    def default_params(self) -> Params:
         """Parameters for calls without any."""
         return self._params
 
@@ -82,7 +82,7 @@ class GymnaxEnv(environment.Environment):
         """
         return self._reset(_typed(key), self._or_default(params))
 
-    def step(self, key: jax.Array, state: GymnaxState, action: Any, params: Params = None) -> Step:
+    def step(self, key: jax.Array, state: GymnaxState, action: Leaf, params: Params = None) -> Step:
         """Advance one step; a step that ends an episode also starts the next.
 
         Args:
@@ -106,7 +106,7 @@ class GymnaxEnv(environment.Environment):
         return self.reset(key, params)
 
     def step_env(
-        self, key: jax.Array, state: GymnaxState, action: Any, params: Params
+        self, key: jax.Array, state: GymnaxState, action: Leaf, params: Params
     ) -> tuple[jax.Array, GymnaxState, jax.Array, jax.Array, dict[str, jax.Array]]:
         """Advance one step without automatic reset; the state tells whether it is truncated."""
         action = spaces.action_space(self._core).checked(action)
@@ -134,11 +134,15 @@ class GymnaxEnv(environment.Environment):
         state = GymnaxState(auto.inner, time, jnp.zeros_like(over), jnp.zeros_like(over))
         return observation, state, reward, terminated, truncated, info
 
-    def observe(self, key: Any, state: GymnaxState, action: Any, params: Params) -> jax.Array:
+    def observe(
+        self, key: jax.Array, state: GymnaxState, action: Leaf, params: Params
+    ) -> jax.Array:
         """Return the (D,) observation of a state."""
         return self._core.observe(state.inner)
 
-    def get_obs(self, state: GymnaxState, params: Params = None, key: Any = None) -> jax.Array:
+    def get_obs(
+        self, state: GymnaxState, params: Params = None, key: jax.Array | None = None
+    ) -> jax.Array:
         """Return the (D,) observation of a state."""
         return self._core.observe(state.inner)
 
@@ -159,7 +163,7 @@ class GymnaxEnv(environment.Environment):
         box = spaces.observation_space(self._core, self._or_default(params))
         return gymnax_spaces.Box(box.low, box.high, box.shape, box.dtype)
 
-    def _or_default(self, params: Params) -> Any:
+    def _or_default(self, params: Params) -> Params:
         return self._params if params is None else params
 
 
@@ -203,7 +207,7 @@ def _in_batches(function: Callable[..., Any]) -> Callable[..., Any]:
     batched = jax.custom_batching.custom_vmap(function)
 
     @batched.def_vmap
-    def rule(size: int, mapped: Any, *arguments: Tree) -> tuple[Any, Any]:
+    def rule(size: int, mapped: Tree, *arguments: Tree) -> tuple[Tree, Tree]:
         # Parameters may stay shared; other shared arguments are broadcast to the lanes.
         *inputs, params = (
             jax.tree.map(partial(_lanes, size), argument, flags)

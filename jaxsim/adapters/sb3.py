@@ -11,13 +11,13 @@ and `PPO("MlpPolicy", "jaxsim/CartPole3D-v0")` work too, after importing
 `jaxsim.adapters.gymnasium`; they play single environments one after the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxsim.adapters import gymnasium as adapter
-from jaxsim.adapters.streams import Values
+from jaxsim.parameters import Values
 
 try:
     from stable_baselines3.common.vec_env import VecEnv
@@ -27,6 +27,8 @@ except ImportError as error:
     ) from error
 
 Infos = list[dict[str, Any]]
+Indices = int | Iterable[int] | None
+"""Lanes, by their numbers; None for all."""
 
 
 class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
@@ -67,7 +69,7 @@ class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
             num_envs, self.envs.single_observation_space, self.envs.single_action_space
         )
         self.metadata = self.envs.metadata
-        self._actions: Any = None
+        self._actions: np.ndarray | None = None
         self.seed(seed)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
@@ -114,12 +116,12 @@ class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
         """Close the environments."""
         self.envs.close()
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Return an attribute, which all environments share, once for each."""
         source = self if attr_name == "render_mode" else self.envs
         return [getattr(source, attr_name)] * self._count(indices)
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: Indices = None) -> None:
         """Refuse: the environments are lanes of one program.
 
         Raises:
@@ -128,7 +130,11 @@ class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
         raise AttributeError(f"{attr_name} cannot be set: the environments are one program")
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+        self,
+        method_name: str,
+        *method_args: object,
+        indices: Indices = None,
+        **method_kwargs: object,
     ) -> list[Any]:
         """Refuse: the environments are lanes of one program.
 
@@ -137,9 +143,9 @@ class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
         """
         raise AttributeError(f"{method_name} cannot be called: the environments are one program")
 
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
         """Tell that no environment has a wrapper of its own."""
         return [False] * self._count(indices)
 
-    def _count(self, indices: Any) -> int:
+    def _count(self, indices: Indices) -> int:
         return len(list(self._get_indices(indices)))

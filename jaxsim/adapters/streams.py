@@ -3,19 +3,19 @@
 A stream is two random words; the key of a step follows from the stream and a count of its steps.
 """
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import PyTreeDef
 
 import jaxsim
 from jaxsim import rng, spaces
 from jaxsim.env import Env
 from jaxsim.packing import Packed
-from jaxsim.pytrees import Observation, State, Tree
+from jaxsim.parameters import Values
+from jaxsim.pytrees import Leaf, Observation, State, Tree
 from jaxsim.stepper import Keys, Outcome, Stepper
 from jaxsim.wrappers import (
     AutoReset,
@@ -27,7 +27,6 @@ from jaxsim.wrappers import (
     reset_key,
 )
 
-Values = Mapping[str, Any]
 Results = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]
 
 
@@ -58,7 +57,7 @@ class Stream:
         self.count = 0
         self.has_begun = False
 
-    def _blank(self) -> Any:
+    def _blank(self) -> State:
         """A state of the right shapes; its values are ignored."""
         key = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), self.shape))
         shapes = jax.eval_shape(self.core.start, key, self.params)
@@ -74,12 +73,12 @@ class Stream:
         assert self.root is not None, "no stream has begun"
         return _fold(self.root, np.uint32(self.count))
 
-    def fitting(self, name: str, state: Tree) -> Any:
+    def fitting(self, name: str, state: Tree) -> State:
         """Check and convert a state for the option `name`, or raise `ValueError`."""
         if hasattr(self.core, "adopt") and type(state) is type(self.blank):
             state = self.core.adopt(state, rng.to_key(self.key()), self.params)
-        expected: Any = jax.tree.structure(self.blank)
-        actual: Any = jax.tree.structure(state)
+        expected: PyTreeDef = jax.tree.structure(self.blank)
+        actual: PyTreeDef = jax.tree.structure(state)
         if expected != actual:
             raise ValueError(
                 f"option {name!r} is not a state of this environment: {actual}, not {expected}"
@@ -94,7 +93,7 @@ class Stream:
 
 
 @jax.jit
-def _fold(root: rng.Words, count: Any) -> rng.Words:
+def _fold(root: rng.Words, count: Leaf) -> rng.Words:
     return rng.fold(root, count)
 
 
@@ -104,7 +103,7 @@ def _of_reset(step: rng.Words) -> rng.Words:
     return rng.words(reset_key(rng.to_key(step)))
 
 
-def shown(observation: Observation) -> Any:
+def shown(observation: Observation) -> Observation:
     """Convert an observation for adapters: a float32 vector, or a picture of bytes."""
     return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
 
@@ -144,7 +143,7 @@ class Single(Stream):
         return self.stepper.step(action)
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """State of the environment, NumPy leaves; None before the first episode."""
         return self.stepper.state
 
@@ -161,7 +160,7 @@ class Single(Stream):
 
 @partial(jax.jit, static_argnames="env")
 def _advance(
-    env: Env, root: rng.Words, count: Any, state: Packed, action: Any, params: Packed
+    env: Env, root: rng.Words, count: Leaf, state: Packed, action: Leaf, params: Packed
 ) -> tuple[Packed, Packed]:
     """Step with the key that belongs to a count of steps; one program for all instances.
 
@@ -222,7 +221,7 @@ class Lanes(Stream):
         return state
 
     @property
-    def inner(self) -> Any:
+    def inner(self) -> State:
         """State of the environment itself, NumPy leaves (L, ...)."""
         inner = self.state.inner
         return inner if self._limited is self.core else inner.inner

@@ -24,7 +24,6 @@
 """
 
 from functools import cache
-from typing import Any
 
 from jaxsim import parameters
 from jaxsim.agents import mpc, reference, residual, wow
@@ -107,7 +106,7 @@ def fitted(name: str, env: Env, params: Params) -> Agent:
     return _learner(name, (env, params)) if name in LEARNERS else get(name)
 
 
-def _learner(name: str, of: tuple[Any, Any] | None = None) -> Agent:
+def _learner(name: str, of: tuple[Env, Params] | None = None) -> Agent:
     # Imported here, as optax is slow to import and only learners need it.
     from jaxsim import training
 

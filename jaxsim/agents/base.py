@@ -43,10 +43,10 @@ class Episodes:
     performance: jax.Array  # (W,) in [0, 1]
     length: jax.Array  # (W,) int32, steps
     terminated: jax.Array  # (W,) bool; False where a limit ended the episode
-    played: Any = None  # (W,) bool mask, as the last batch of a block may be smaller; None for all
+    played: Leaf = None  # (W,) bool mask, as the last batch of a block may be smaller; None for all
     trace: Tree = None  # leaves (W, T, ...), `Agent.trace` of each step
-    rewards: Any = None  # (W, T) of each step, with a trace only
-    final: Any = None  # leaves (W, ...), `Agent.trace` of the last observation
+    rewards: Leaf = None  # (W, T) of each step, with a trace only
+    final: Tree = None  # leaves (W, ...), `Agent.trace` of the last observation
 
 
 @jax.tree_util.register_dataclass
@@ -54,11 +54,11 @@ class Episodes:
 class Entry:
     """Input of `enter`: the block of the schedule that begins."""
 
-    block: Any  # () int32, from 0
-    phase: Any  # () int32, number of its phase, from 1
+    block: Leaf  # () int32, from 0
+    phase: Leaf  # () int32, number of its phase, from 1
     variant: Leaf  # () int32, number of the task and its parameters, from 0
-    learning: Any  # () bool, whether `learn` is called in the block
-    new_phase: Any  # () bool, whether a training or testing phase begins with the block
+    learning: Leaf  # () bool, whether `learn` is called in the block
+    new_phase: Leaf  # () bool, whether a training or testing phase begins with the block
 
 
 @jax.tree_util.register_dataclass
@@ -126,8 +126,8 @@ def _no_memory(key: jax.Array) -> Memory:
     return ()
 
 
-Act = Callable[[Memory, Any, jax.Array], tuple[jax.Array, NoveltyPrediction, Memory]]
-Trace = Callable[[Memory, Any, jax.Array], Any]
+Act = Callable[[Memory, Observation, jax.Array], tuple[jax.Array, NoveltyPrediction, Memory]]
+Trace = Callable[[Memory, Observation, jax.Array], Tree]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ any controller, and the actions stay exactly those of the controller alone.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,7 @@ from jaxsim.agents.base import (
     never_fails,
 )
 from jaxsim.agents.sight import Seen, see
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d.types import Observation
 
 
@@ -66,8 +66,8 @@ class Detector:
 class Joined:
     """Memory of a controller with a detector."""
 
-    controller: Any
-    detector: Any
+    controller: Memory
+    detector: Memory
     before: Seen
     action: jax.Array  # () int32
     first: jax.Array  # () bool
@@ -122,7 +122,7 @@ def joined(controller: Agent, detector: Detector) -> Agent:
     def assign(memory: Joined, number: jax.Array) -> Joined:
         return replace(memory, controller=controller.assign(memory.controller, number))
 
-    def trace(memory: Joined, observation: Observation, action: jax.Array) -> Any:
+    def trace(memory: Joined, observation: Observation, action: jax.Array) -> Tree:
         assert controller.trace is not None
         return controller.trace(memory.controller, observation, action)
 

@@ -10,9 +10,10 @@ The two axes of cart and pole share one covariance, of (position, velocity, angl
 components of a block share one as well.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +21,12 @@ import numpy as np
 
 from jaxsim.agents import bank, directions, sight
 from jaxsim.agents.sight import SLOTS, Seen
-from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector
+from jaxsim.pytrees import Leaf, Tree
+from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector, Velocity
 
-Covariance = tuple[tuple[Any, ...], ...]
+T = TypeVar("T")
+
+Covariance = tuple[tuple[Leaf, ...], ...]
 """Symmetric matrix: rows of scalars, or of arrays with a number for each block."""
 
 LINEARISED = 0.05  # relative error of what is propagated linearly
@@ -99,7 +103,7 @@ class Track:
 def _response() -> tuple[np.ndarray, np.ndarray]:
     """Linear motion of one axis about upright, (4, 4), and effect of a push of 1 N, (4,)."""
 
-    def following(state: Any, force: float) -> np.ndarray:
+    def following(state: np.ndarray, force: float) -> np.ndarray:
         position, velocity, angle, rate = (jnp.float32(c) for c in state)
         zero = jnp.float32(0)
         pose = Pose(
@@ -193,7 +197,7 @@ class _Taken:
     """Update by a reading, or by many that share a variance."""
 
     covariance: Covariance
-    mean: tuple[Any, ...]
+    mean: tuple[Leaf, ...]
     sensitivity: tuple[jax.Array, ...]
     slope: jax.Array  # (J,)
     information: jax.Array  # (J,)
@@ -203,13 +207,13 @@ class _Taken:
 
 def _take(
     covariance: Covariance,
-    mean: tuple[Any, ...],
+    mean: tuple[Leaf, ...],
     sensitivity: tuple[jax.Array, ...],
     place: int,
-    innovation: Any,
-    variance: Any,
-    shift: Any,
-    counted: Any,
+    innovation: Leaf,
+    variance: Leaf,
+    shift: Leaf,
+    counted: Leaf,
 ) -> _Taken:
     """Update with a reading of one component of a state of N components.
 
@@ -258,8 +262,8 @@ def _take(
 class _Followed:
     """Result of the update of a body."""
 
-    mean: Any
-    block: Any
+    mean: Tree
+    block: Tree
     covariance: Covariance
     sensitivity: tuple[jax.Array, ...]
     slope: jax.Array
@@ -271,13 +275,13 @@ class _Followed:
 def _take_all(
     covariance: Covariance,
     sensitivity: tuple[jax.Array, ...],
-    innovations: list[Any],
-    variance: tuple[Any, ...],
-    shifts: list[Any],
-    counted: Any,
-) -> tuple[tuple[Any, ...], Any]:
+    innovations: list[Leaf],
+    variance: tuple[Leaf, ...],
+    shifts: list[Leaf],
+    counted: Leaf,
+) -> tuple[tuple[Leaf, ...], Tree]:
     """Update with a reading of each component; return corrections of the mean and the sums."""
-    mean: tuple[Any, ...] = (jnp.zeros_like(innovations[0]),) * len(innovations)
+    mean: tuple[Leaf, ...] = (jnp.zeros_like(innovations[0]),) * len(innovations)
     steps = []
     for place, innovation in enumerate(innovations):
         step = _take(
@@ -316,13 +320,13 @@ def _propagated(covariance: Covariance, motion: np.ndarray) -> Covariance:
     return tuple(tuple(row) for row in result)
 
 
-def _dot(numbers: Any, values: Any) -> Any:
+def _dot(numbers: Iterable[float], values: Iterable[Leaf]) -> Leaf:
     """Sum of products with constants; zeros are left out at trace time."""
     products = [float(n) * v for n, v in zip(numbers, values, strict=True) if abs(n) > 1e-9]
     return sum(products[1:], products[0]) if products else 0.0
 
 
-def _diagonal(variance: tuple[Any, ...], like: Any) -> Covariance:
+def _diagonal(variance: tuple[Leaf, ...], like: Leaf) -> Covariance:
     size = len(variance)
     zero = jnp.zeros_like(like)
     return tuple(
@@ -330,7 +334,7 @@ def _diagonal(variance: tuple[Any, ...], like: Any) -> Covariance:
     )
 
 
-def _where(mask: Any, a: Any, b: Any) -> Any:
+def _where(mask: Leaf, a: T, b: T) -> T:
     return jax.tree.map(lambda x, y: jnp.where(mask, x, y), a, b)
 
 
@@ -338,7 +342,7 @@ def _where(mask: Any, a: Any, b: Any) -> Any:
 
 
 def _follow_cartpole(
-    track: Track, variance: tuple[Any, ...], action: jax.Array, after: Seen, followed: jax.Array
+    track: Track, variance: tuple[Leaf, ...], action: jax.Array, after: Seen, followed: jax.Array
 ) -> _Followed:
     moved_by = motion()
     believed = track.mean
@@ -357,7 +361,7 @@ def _follow_cartpole(
         tilt_between(pose, after.reported),
         reading[2] - rate[:, 0],
     ]
-    shifts: list[Any] = [0.0, 0.0, directions.of_angles(), 0.0]
+    shifts: list[Leaf] = [0.0, 0.0, directions.of_angles(), 0.0]
     mean, (covariance, sensitivity, slope, information, surprise, largest) = _take_all(
         covariance, sensitivity, innovations, variance, shifts, followed
     )
@@ -400,7 +404,7 @@ def tilt_between(a: Pose, b: Pose) -> jax.Array:
     return jnp.stack([twice * y, -twice * x])
 
 
-def _corrected(pose: Pose, spin: Vector, speed: Any, mean: tuple[Any, ...]) -> Seen:
+def _corrected(pose: Pose, spin: Vector, speed: Velocity, mean: tuple[Leaf, ...]) -> Seen:
     """Corrected predictions of the nominal model; the twist of the pole stays as predicted."""
     nominal = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], (speed, spin))
     position, velocity, angle, rate = mean
@@ -445,7 +449,7 @@ _FALL = np.array([[1.0, DT], [0.0, 1.0]], np.float32)  # of (position, velocity)
 
 
 def _follow_blocks(
-    track: Track, variance: tuple[Any, ...], after: Seen, free: jax.Array
+    track: Track, variance: tuple[Leaf, ...], after: Seen, free: jax.Array
 ) -> _Followed:
     believed = track.mean.block
     v = bank.blocks_after(Params(), believed)

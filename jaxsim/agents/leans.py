@@ -9,7 +9,7 @@ Lanes are the last axis inside: leaves are (...), those of leans (A, ...).
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +109,7 @@ def outlook(observation: Observation) -> Outlook:
     reference = (LEANS[:, 0].reshape(shape), LEANS[:, 1].reshape(shape))
     blocks = (tuple(o.block_position), tuple(o.block_velocity))
 
-    def tick(carry: Tree, t: jax.Array) -> Any:
+    def tick(carry: Tree, t: jax.Array) -> Tree:
         body, (place, speed), (shift, kick), up, least = carry
         # Of full shape: XLA turns a division by a broadcast value into a multiplication.
         one = opaque_one(body.x)
@@ -235,7 +235,7 @@ def _pair_exchange(
 # Contacts -----------------------------------------------------------------------------------------
 
 
-def _cart(axis: Vector, place: Vector) -> tuple[Vector, Any]:
+def _cart(axis: Vector, place: Vector) -> tuple[Vector, Scalar]:
     """Vector from the cart, an upright cylinder, to a place, m, and height of the contact, 0 m."""
     flat = jnp.sqrt(place.x * place.x + place.y * place.y + 1e-9)
     share = jnp.maximum(flat - CART_RADIUS, 0.0) / flat
@@ -243,7 +243,7 @@ def _cart(axis: Vector, place: Vector) -> tuple[Vector, Any]:
     return Vector(place.x * share, place.y * share, above), 0.0
 
 
-def _pole(axis: Vector, place: Vector) -> tuple[Vector, Any]:
+def _pole(axis: Vector, place: Vector) -> tuple[Vector, Scalar]:
     """Vector from the pole's axis to a place, and position of the contact along the axis, m."""
     along = jnp.clip(geo.dot(place, axis), POLE_BOTTOM, POLE_BOTTOM + ROOM.pole_length)
     return geo.sub(place, geo.scale(axis, along)), along
@@ -291,7 +291,7 @@ def _nearest(
 
 
 def _collide(
-    body: _Body, away: Vector, height: Any, speed: Vector, radius: float, one: jax.Array
+    body: _Body, away: Vector, height: Scalar, speed: Vector, radius: float, one: jax.Array
 ) -> tuple[_Body, Vector, jax.Array]:
     """Contact between a block and cart or pole.
 

@@ -9,12 +9,13 @@ or (4, 1) while the futures share them. A batch of lanes is one more axis behind
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import materialise, opaque_one
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase
@@ -51,12 +52,12 @@ END_LEAN, END_RATE, END_SPEED, END_PLACE = 100.0, 0.32, 0.5, 0.05
 class LeanPlan(NamedTuple):
     """A reference for the pole's lean, rad: explicit tick by tick, then towards a place."""
 
-    lean_x: Any  # (H, K)
-    lean_y: Any  # (H, K)
-    switch: Any  # (K,) int32, tick from which the cart goes to the target
-    target_x: Any  # (K,) m
-    target_y: Any  # (K,) m
-    cap: Any  # (K,) rad, largest lean on the way to the target
+    lean_x: Leaf  # (H, K)
+    lean_y: Leaf  # (H, K)
+    switch: Leaf  # (K,) int32, tick from which the cart goes to the target
+    target_x: Leaf  # (K,) m
+    target_y: Leaf  # (K,) m
+    cap: Leaf  # (K,) rad, largest lean on the way to the target
 
 
 class Field(NamedTuple):
@@ -126,7 +127,9 @@ def going(plan: LeanPlan, x: Scalar, y: Scalar, vx: Scalar, vy: Scalar) -> tuple
     return ax * share, ay * share
 
 
-def demand(axis: Vector, rate: Vector, reference: tuple[Scalar, Scalar]) -> tuple[Any, Any]:
+def demand(
+    axis: Vector, rate: Vector, reference: tuple[Scalar, Scalar]
+) -> tuple[jax.Array, jax.Array]:
     """Direction of the push that tracks a lean reference: -1, 0 or 1 along x and y."""
     ex = axis.x + RATE_GAIN * rate.x - reference[0]
     ey = axis.y + RATE_GAIN * rate.y - reference[1]
@@ -138,7 +141,7 @@ def demand(axis: Vector, rate: Vector, reference: tuple[Scalar, Scalar]) -> tupl
 
 def screen(
     model: Model, world: BodyState, plan: LeanPlan, remaining: jax.Array
-) -> tuple[jax.Array, Any]:
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     """Roll out plans of a batch of lanes without contacts.
 
     Args:
@@ -154,7 +157,7 @@ def screen(
     start = _start(model, world, plan)
     body = dynamics.bodies(model.params)
 
-    def tick(_: Any, now: _Now) -> _Now:
+    def tick(_: jax.Array, now: _Now) -> _Now:
         near = now.near & ~now.fell & (now.tick < remaining)
         now = _tick(model, body, plan, remaining, now, False)[0]
         return now._replace(cost=now.cost + jnp.where(near, NEAR, 0.0))
@@ -165,7 +168,7 @@ def screen(
 
 def rollout(
     model: Model, world: BodyState, plan: LeanPlan, remaining: jax.Array, bound: jax.Array
-) -> tuple[jax.Array, Any]:
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     """Roll out plans of one lane, with contacts.
 
     Contacts are computed in ticks in which some future has a block near. All futures share the
@@ -258,7 +261,7 @@ def _tick(
     remaining: jax.Array,
     now: _Now,
     meets: bool,
-) -> tuple[_Now, Any]:
+) -> tuple[_Now, Leaf]:
     """One tick of all futures, with or without contacts, and the sums of their impulses, N s."""
     pose, velocity, block, t = now.pose, now.velocity, now.block, now.tick
     one = opaque_one(pose.x)
@@ -312,9 +315,9 @@ def _near(params: Params, pose: Pose, r: Rotation, block: Block) -> jax.Array:
     return jnp.any(block.alive & (cart | pole), axis=0)
 
 
-def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Any]:
+def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Scalar]:
     """Velocities after side walls have stopped the cart, and the cost of that."""
-    cost: Any = 0.0
+    cost: Scalar = 0.0
     speeds = []
     for c, v in ((pose.x, velocity.vx), (pose.y, velocity.vy)):
         out = jnp.where(c > 0, v, -v)

@@ -13,7 +13,7 @@ need it, with all candidates of the lane at once.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ from jaxsim.agents.lookahead import (
 from jaxsim.agents.repair import Fit
 from jaxsim.agents.sight import Seen, see
 from jaxsim.backend import batch_rule, materialise, opaque_one
-from jaxsim.pytrees import Tree
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
@@ -155,7 +155,7 @@ def crowded(world: BodyState, observation: Observation) -> BodyState:
     return world._replace(block=jax.tree.map(lambda leaf: leaf[chosen], blocks))
 
 
-def fallen(report: Seen) -> Any:
+def fallen(report: Seen) -> Leaf:
     """Whether the reported pole has fallen."""
     r = report.reported
     return dynamics.has_fallen(geo.rotation(r.qx, r.qy, r.qz, r.qw), repair.NOMINAL.lean_limit)
@@ -327,7 +327,7 @@ def _replanner(number: int) -> Callable[..., tuple[LeanPlan, jax.Array]]:
     """Planner of one lane with a number of candidates; a batch is one program."""
 
     @jax.custom_batching.custom_vmap
-    def one(*arguments: Tree) -> Any:
+    def one(*arguments: Tree) -> Tree:
         several = jax.tree.map(lambda leaf: leaf[None], arguments)
         return jax.tree.map(lambda leaf: leaf[0], _plan_lanes(number, *several))
 
@@ -349,7 +349,7 @@ def _plan_lanes(
     Lanes with a good plan that stays clear of blocks need no search. Leaves are (L, ...).
     """
 
-    def last(tree: Tree) -> Any:
+    def last(tree: Tree) -> Tree:
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), tree)
 
     previous = _shifted(last(plans))
@@ -390,7 +390,7 @@ def _search(
         done, _, costs = carry
         return (done < rounds) & (costs[0] > GOOD)
 
-    def generation(carry: Tree) -> Any:
+    def generation(carry: Tree) -> Tree:
         done, plans, costs = carry
         usual = _with_usual(plans)
         candidates = jax.tree.map(

@@ -1,13 +1,13 @@
 """The reference agents of CartPole3D: `random`, `nothing`, `pd` and `greedy`."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Memory, NoveltyPrediction, check_pushes
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Scalar
 
 RATE_GAIN = 0.3  # s, weight of the lean's rate against the lean
@@ -30,13 +30,13 @@ CODED_PUSHES = tuple((ACTIONS.index(name), (fx, fy)) for name, fx, fy in PUSHES)
 Decision = tuple[jax.Array, NoveltyPrediction, Memory]
 
 
-def _random(actions: int, memory: Memory, observation: Any, key: jax.Array) -> Decision:
+def _random(actions: int, memory: Memory, observation: Tree, key: jax.Array) -> Decision:
     """Choose uniformly; the bias of the remainder is below 2^-29 for so few actions."""
     action = rng.bits(rng.words(key), 0) % jnp.uint32(actions)
     return action.astype(jnp.int32), NoveltyPrediction.none(), memory
 
 
-def _nothing(memory: Memory, observation: Any, key: jax.Array) -> Decision:
+def _nothing(memory: Memory, observation: Tree, key: jax.Array) -> Decision:
     return jnp.int32(0), NoveltyPrediction.none(), memory
 
 

@@ -8,7 +8,6 @@ begins anew: one to three ticks are enough, and a trial may mix worlds.
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,7 @@ from jaxsim.agents.sight import Seen
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase
-from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector
 
 NOMINAL = Params()
 LENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # m
@@ -223,7 +222,7 @@ def _bounced(
     return replace(fit, restitution=jnp.where(number > 0, restitution, fit.restitution))
 
 
-def _widened(fit: Fit, pose: Any, block: Block, after: Seen, alone: jax.Array) -> Fit:
+def _widened(fit: Fit, pose: Pose, block: Block, after: Seen, alone: jax.Array) -> Fit:
     """Whether a bounce is explained by wide blocks and by nothing else."""
     large = replace(NOMINAL, block_radius=bank.WIDE)
     clear = alone & ~touch.near(large, pose, block) & ~touch.paired(large, block)

@@ -14,9 +14,9 @@ fallen pole, or ends while it stands, is evidence of novelty.
 A bank of models names the novelty; see `jaxsim.agents.bank`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.limits import FREE_LIMIT, NAMED_LIMIT, Limits
 from jaxsim.agents.noise_scale import NoiseScale
 from jaxsim.agents.sight import Seen
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.original import hints
@@ -301,13 +302,13 @@ def _before_drag(v: Vector) -> Vector:
     """Velocities before a tick of free flight, from those after it."""
     slowing = DT * NOMINAL.drag
     after = dynamics.norm(v)
-    before: Any = after
+    before: Leaf = after
     for _ in range(3):
         before = after / (1 - slowing * (1 + before))
     return geo.scale(v, 1 / (1 - slowing * (1 + before)))
 
 
-def _any_component(v: Vector, test: Any) -> jax.Array:
+def _any_component(v: Vector, test: Callable[[Scalar], jax.Array]) -> jax.Array:
     return jnp.asarray(test(v.x) | test(v.y) | test(v.z))
 
 
@@ -386,7 +387,7 @@ def _structure_errors(
     return jnp.max(surprise), jnp.max(jnp.stack(unexplained), axis=0)
 
 
-def _quaternion(pose: Pose) -> tuple[Any, ...]:
+def _quaternion(pose: Pose) -> tuple[Scalar, ...]:
     return pose.qx, pose.qy, pose.qz, pose.qw
 
 

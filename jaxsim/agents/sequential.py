@@ -6,7 +6,7 @@ A Kalman filter of the nominal world (`filtering`) and a sequential test of its 
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from jaxsim.agents.filtering import follow as take_in
 from jaxsim.agents.martingale import Mixture
 from jaxsim.agents.sight import Seen
 from jaxsim.backend import batch_rule
+from jaxsim.pytrees import Tree
 
 T = TypeVar("T")
 
@@ -91,7 +92,7 @@ def follow(needed: jax.Array, sequence: Sequence, tick: Tick) -> tuple[Sequence,
 def _of_lanes(needed: jax.Array, sequence: Sequence, tick: Tick) -> tuple[Sequence, jax.Array]:
     lanes = jax.vmap(lambda mask, *lane: _where(mask, _follow(*lane), _skip(*lane)))
 
-    def skip(needed: jax.Array, *lanes: Any) -> tuple[Sequence, jax.Array]:
+    def skip(needed: jax.Array, *lanes: Tree) -> tuple[Sequence, jax.Array]:
         return _skip(*lanes)
 
     return jax.lax.cond(jnp.any(needed), lanes, skip, needed, sequence, tick)

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import PyTreeDef
+from jax.typing import DTypeLike
 
 from jaxsim.pytrees import Leaf, Tree
 
@@ -43,7 +46,7 @@ class _Place(NamedTuple):
     first: int  # first row, or index among the large leaves
     rows: int
     shape: tuple[int, ...]  # behind the axis of lanes
-    dtype: Any
+    dtype: np.dtype
     keys: Any = None  # generator of typed keys, which are stored as their words
 
 
@@ -51,7 +54,7 @@ class _Place(NamedTuple):
 class Banks:
     """Layout of the leaves of a tree in banks."""
 
-    structure: Any
+    structure: PyTreeDef
     places: tuple[_Place, ...]
 
     @classmethod
@@ -100,7 +103,7 @@ class Banks:
             rows[place.bank] = rows.get(place.bank, 0) + place.rows
         return rows
 
-    def tree(self, banked: Banked) -> Any:
+    def tree(self, banked: Banked) -> Tree:
         """Inverse of `banked`."""
 
         def leaf(place: _Place) -> jax.Array:
@@ -154,8 +157,8 @@ def scatter(lanes: T, part: T, index: jax.Array) -> T:
 
 
 def _each(
-    lanes: Any, bank: Callable[..., jax.Array], leaf: Callable[..., jax.Array], *parts: Any
-) -> Any:
+    lanes: Tree, bank: Callable[..., jax.Array], leaf: Callable[..., jax.Array], *parts: Tree
+) -> Tree:
     if isinstance(lanes, Banked):
         pairs = zip(lanes, *parts, strict=True)
         return Banked(*(_each(kind, bank, leaf, *rest) for kind, *rest in pairs))
@@ -165,7 +168,7 @@ def _each(
     )
 
 
-def _bank(dtype: Any) -> str:
+def _bank(dtype: DTypeLike) -> str:
     return "int32" if dtype in (jnp.bool_, jnp.uint32) else str(jnp.dtype(dtype))
 
 

@@ -7,22 +7,28 @@ one executable plays them all.
 
 import gc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import PyTreeDef
 
 from jaxsim import backend, counters, rng
 from jaxsim.agents.base import Agent, Memory, NoveltyPrediction, learn_nothing, never_fails
+from jaxsim.env import Env
 from jaxsim.lanes.lists import Batch, Rounds, Rows
 from jaxsim.lanes.program import Program, Sizes
 from jaxsim.lanes.work import scores_by_length, work_of
 from jaxsim.pytrees import Leaf, Params, State, Tree
+from jaxsim.worlds.world import World
+
+Shapes = tuple[tuple[tuple[int, ...], np.dtype], ...]
+"""Shape and type of each leaf of a batch."""
+
 
 MULTIPLE = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
@@ -99,8 +105,8 @@ class Crew:
     def __init__(
         self,
         agent: Agent,
-        envs: Sequence[Any],
-        tables: Sequence[Any],
+        envs: Sequence[Env | World],
+        tables: Sequence[Params],
         root: rng.Words,
         numbers: Leaf,
         *,
@@ -122,7 +128,7 @@ class Crew:
         count = -(-self.number.size // self.share)
         self.homes = [homes[index % len(homes)] for index in range(count)]
         self.threads = min(len(homes), count)
-        self._memories: list[Any] | None = None
+        self._memories: list[Memory] | None = None
 
     def _layout(self, spread: Spread, parts: int) -> tuple[Sizes, int]:
         """Sizes of the program, and number of lifetimes of a part."""
@@ -221,7 +227,7 @@ class Crew:
     def no_rows(self) -> Rows:
         """Rows of empty lists, NumPy leaves (0, P, W), with the types of all rows."""
         shape = 0, self.number.size, self.width
-        integer: Any = np.zeros(shape, np.int32)
+        integer: Leaf = np.zeros(shape, np.int32)
         number: Leaf = np.zeros(shape, np.float32)
         prediction = NoveltyPrediction(integer, number, number)
         return Rows(
@@ -234,7 +240,7 @@ class Crew:
             fault=None if self.agent.fault is never_fails else integer,
         )
 
-    def memories(self) -> list[Any]:
+    def memories(self) -> list[Memory]:
         """Memories of the parts, on their devices, leaves (share, ...)."""
         if self._memories is None:
             start = _start_of(self.agent)
@@ -244,7 +250,7 @@ class Crew:
             ]
         return self._memories
 
-    def memory(self) -> Any:
+    def memory(self) -> Memory:
         """Memories of the lifetimes in NumPy, leaves (P, ...); of typed keys, their words."""
 
         def joined(*leaves: jax.Array) -> np.ndarray:
@@ -287,13 +293,13 @@ def power_of_two(number: int, grain: int = 1) -> int:
     return grain * (1 << (-(-number // grain) - 1).bit_length())
 
 
-def _shared_where_equal(table: Params) -> Any:
+def _shared_where_equal(table: Params) -> Params:
     """Make those parameters of a table scalars that are equal in all rows.
 
     A step then computes with them once for all lanes.
     """
 
-    def one(leaf: Leaf) -> Any:
+    def one(leaf: Leaf) -> Leaf:
         leaf = np.asarray(leaf)
         return leaf if leaf.ndim == 0 or (leaf != leaf[0]).any() else leaf[0]
 
@@ -301,7 +307,7 @@ def _shared_where_equal(table: Params) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _start_of(agent: Agent) -> Any:
+def _start_of(agent: Agent) -> Callable[[rng.Words, jax.Array], Memory]:
     """Return the compiled function that makes memories before the first episodes."""
 
     def start(root: rng.Words, numbers: jax.Array) -> State:
@@ -311,13 +317,15 @@ def _start_of(agent: Agent) -> Any:
     return jax.jit(start)
 
 
-def _signature(batch: Batch) -> tuple[Any, Any]:
+def _signature(batch: Batch) -> tuple[PyTreeDef, Shapes]:
     """Structure, shapes and types of a batch."""
     leaves, structure = jax.tree.flatten(batch)
     return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
 
-def lowered(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
+def lowered(
+    program: Program, home: jax.Device, structure: PyTreeDef, shapes: Shapes
+) -> jax.stages.Lowered:
     """A program lowered for a device and batches of some shapes."""
     place = jax.sharding.SingleDeviceSharding(home)
     leaves = [jax.ShapeDtypeStruct(*shape, sharding=place) for shape in shapes]
@@ -338,14 +346,16 @@ def _uncollected() -> Iterator[None]:
 
 
 @lru_cache(maxsize=MAX_EXECUTABLES)
-def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
+def executable(
+    program: Program, home: jax.Device, structure: PyTreeDef, shapes: Shapes
+) -> jax.stages.Compiled:
     """A compiled program for a device and batches of some shapes."""
     older_emitters = all(getattr(work, "older_emitters", False) for work in program.works)
     return backend.compiled(lowered(program, home, structure, shapes), older_emitters)
 
 
 @jax.jit
-def _laid_over(memory: Memory, values: Tree) -> Any:
+def _laid_over(memory: Memory, values: Tree) -> Memory:
     """Overwrite the memories of the first lanes; types stay as they are."""
 
     def one(leaf: jax.Array, rows: jax.Array) -> jax.Array:

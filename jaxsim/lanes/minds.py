@@ -4,14 +4,18 @@ The weights of a network are read by all episodes of a round and changed by none
 once for each lifetime, and leaves that an episode changes are stored once for each lane.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import PyTreeDef
 
 from jaxsim.agents.base import Agent, Memory
 from jaxsim.pytrees import Observation, Tree
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Minds:
     """
 
     agent: Agent
-    structure: Any
+    structure: PyTreeDef
     shared: tuple[bool, ...]
     width: int
 
@@ -45,7 +49,7 @@ class Minds:
         """
         leaves, structure = jax.tree.flatten(memory)
 
-        def episode(leaves: Tree, observation: Observation, key: jax.Array) -> Any:
+        def episode(leaves: Tree, observation: Observation, key: jax.Array) -> list[jax.Array]:
             memory = agent.begin(jax.tree.unflatten(structure, leaves), key)
             return jax.tree.leaves(agent.act(memory, observation, key)[2])
 
@@ -62,7 +66,7 @@ class Minds:
             leaf for shared, leaf in pairs if not shared
         ]
 
-    def joined(self, shared: list[jax.Array], local: list[jax.Array]) -> Any:
+    def joined(self, shared: list[jax.Array], local: list[jax.Array]) -> Memory:
         """Inverse of `split`."""
         sources = {True: iter(shared), False: iter(local)}
         return jax.tree.unflatten(self.structure, [next(sources[s]) for s in self.shared])
@@ -75,7 +79,7 @@ class Minds:
         """Take the leaves of the first lane of each lifetime."""
         return [leaf[:: self.width] for leaf in local]
 
-    def begin(self, shared: Tree, local: Any, key: jax.Array) -> list[jax.Array]:
+    def begin(self, shared: Tree, local: Tree, key: jax.Array) -> list[jax.Array]:
         """Call `Agent.begin`; return the local leaves."""
 
         def one(memory: Memory, key: jax.Array) -> list[jax.Array]:
@@ -84,24 +88,24 @@ class Minds:
         result: list[jax.Array] = self._each(one, shared, local, key)
         return result
 
-    def act(self, shared: Tree, local: Any, observation: Observation, key: jax.Array) -> Any:
+    def act(self, shared: Tree, local: Tree, observation: Observation, key: jax.Array) -> Tree:
         """Call `Agent.act`; return (action, prediction, local leaves)."""
 
-        def one(memory: Memory, observation: Observation, key: jax.Array) -> Any:
+        def one(memory: Memory, observation: Observation, key: jax.Array) -> Tree:
             action, prediction, after = self.agent.act(memory, observation, key)
             return action, prediction, self.split(after)[1]
 
         return self._each(one, shared, local, observation, key)
 
-    def trace(self, shared: Tree, local: Any, observation: Observation, action: jax.Array) -> Any:
+    def trace(self, shared: Tree, local: Tree, observation: Observation, action: jax.Array) -> Tree:
         """Call `Agent.trace`."""
         assert self.agent.trace is not None
         return self._each(self.agent.trace, shared, local, observation, action)
 
-    def _each(self, function: Any, shared: Tree, local: Any, *arguments: Tree) -> Any:
+    def _each(self, function: Callable[..., T], shared: Tree, local: Tree, *arguments: Tree) -> T:
         """Call a function of one lifetime for every lane."""
 
-        def one(shared: Tree, local: Any, *arguments: Tree) -> Any:
+        def one(shared: Tree, local: Tree, *arguments: Tree) -> T:
             return function(self.joined(shared, local), *arguments)
 
         if self.width == 1:

@@ -17,7 +17,7 @@ randomness is counted from the numbers of lifetime, episode and step, and no lan
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -32,9 +32,10 @@ from jaxsim.lanes.state import History, Lanes, Lifetimes, gather_lanes, no_words
 from jaxsim.lanes.steps import Steps
 from jaxsim.lanes.traced import TracedStep
 from jaxsim.lanes.turns import Turns, no_prediction
+from jaxsim.lanes.work import Work
 from jaxsim.lanes.worlds import Worlds
 from jaxsim.marks import Marks, marked
-from jaxsim.pytrees import Observation
+from jaxsim.pytrees import Observation, Tree
 from jaxsim.worlds.world import RUNNING, TERMINATED
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ class Program:
     """
 
     agent: Agent
-    works: tuple[Any, ...]
+    works: tuple[Work, ...]
     width: int
     rounds: int
     predicts: bool
@@ -185,7 +186,7 @@ class Play:
         life = self.layouts.life.banked(lifetimes)
         return Carry(self.banked(lanes), life, history, self.blank_rows())
 
-    def observations(self) -> Any:
+    def observations(self) -> Observation:
         """Shapes of the observations of lanes."""
 
         def observe() -> Observation:
@@ -343,7 +344,7 @@ class Play:
         lives = size // self.width
         body, mind = carry.lanes
 
-        def chunk(index: jax.Array, state: tuple[Kind, Kind, History | None]) -> Any:
+        def chunk(index: jax.Array, state: tuple[Kind, Kind, History | None]) -> Tree:
             first = index * size
             part = _Bodies(Banked(body.still, state[0]), Banked(mind.still, state[1]))
             part = _Bodies(*(cut(banked, first, size) for banked in part))
@@ -368,11 +369,11 @@ class Play:
         lanes = _Bodies(Banked(body.still, body_moving), Banked(mind.still, mind_moving))
         return carry._replace(lanes=lanes, history=history)
 
-    def ticks_of_chunk(self, lanes: Lanes, shared: list[jax.Array]) -> Any:
+    def ticks_of_chunk(self, lanes: Lanes, shared: list[jax.Array]) -> Tree:
         """Cheap steps of one chunk; the leaves that steps change, and the events of each step."""
         tick = self.tick
 
-        def go(number: jax.Array, state: tuple[list[jax.Array], Any]) -> Any:
+        def go(number: jax.Array, state: tuple[list[jax.Array], Tree]) -> Tree:
             moving, events = state
             after, event = tick(tick.merged(moving, lanes), shared)
             if events is not None:
@@ -388,7 +389,7 @@ class Play:
         after = self.banked(tick.merged(moving, lanes))
         return after.body.moving, after.mind.moving, events
 
-    def no_events(self) -> Any:
+    def no_events(self) -> Tree:
         """Empty events of the steps of a chunk: (rows, traces, rewards)."""
         if not self.traces:
             return None
@@ -397,7 +398,7 @@ class Play:
         )
         return (room[0] + self.worlds.max_steps, *room[1:])
 
-    def recorded(self, history: History, first: jax.Array, events: Any) -> History:
+    def recorded(self, history: History, first: jax.Array, events: Tree) -> History:
         """Write the steps of a chunk to the history; rows past the end are dropped."""
         row, trace, reward = events
         lane = first + jnp.arange(row.shape[1], dtype=row.dtype)
@@ -441,10 +442,10 @@ class Play:
         remaining = jnp.sum(~over, dtype=jnp.int32)
         least = jnp.clip(remaining // TURNING, 1, size)
 
-        def enough(state: tuple[jax.Array, Any]) -> jax.Array:
+        def enough(state: tuple[jax.Array, Tree]) -> jax.Array:
             return marks.number - state[0] >= least
 
-        def group(state: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
+        def group(state: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
             begin, (bodies, lives, rows) = state
             index = _places(marks, begin, size)
             lane_index = self.lanes_of(index)

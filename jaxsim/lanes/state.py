@@ -1,13 +1,13 @@
 """State of lanes and lifetimes that the engine carries from step to step."""
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.pytrees import Leaf, Params, Tree
+from jaxsim.pytrees import Leaf, Params, State, Tree
 
 T = TypeVar("T")
 
@@ -23,10 +23,10 @@ class Lanes:
     world: Leaf  # int32, index of the environment; None if there is only one
     key: rng.Words  # of the episode
     params: Params  # for each environment, the leaves of its parameters that differ between rows
-    states: tuple[Any, ...]  # one an environment, the parts that the next step reads
+    states: tuple[State, ...]  # one an environment, the parts that the next step reads
     action: Leaf  # int32, chosen for the next step
-    local: list[Any]  # of the memory, see `Minds`
-    prediction: Any  # None if it is not recorded
+    local: list[Leaf]  # of the memory, see `Minds`
+    prediction: Tree  # None if it is not recorded
     reward: Leaf  # sum so far; None if all environments are scored by length
     performance: Leaf  # as `reward`
 
@@ -37,10 +37,10 @@ class Lifetimes:
     """Lifetimes in play; leaves (P, ...)."""
 
     place: Leaf  # int32, index in the batch
-    round: Any  # int32, -1 before the first
+    round: Leaf  # int32, -1 before the first
     over: Leaf  # bool
     key: rng.Words  # parent of the keys of its episodes
-    shared: list[Any]  # of the memory, see `Minds`
+    shared: list[Leaf]  # of the memory, see `Minds`
     fault: Leaf  # int32 as the round began; None for agents without faults
 
 
@@ -50,7 +50,7 @@ class History:
     """Steps of the episodes for `Agent.learn`; leaves (L, T, ...)."""
 
     trace: Tree
-    rewards: Any  # None if they follow from the numbers of the steps
+    rewards: Leaf  # None if they follow from the numbers of the steps
 
 
 def where(condition: jax.Array, yes: T, no: T) -> T:

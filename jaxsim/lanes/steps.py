@@ -11,6 +11,7 @@ from jaxsim import counters, inputs, rng
 from jaxsim.lanes.minds import Minds
 from jaxsim.lanes.state import Lanes, where
 from jaxsim.lanes.worlds import Worlds
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.world import RUNNING, Attempt
 
 
@@ -26,7 +27,7 @@ class Steps:
     def __init__(self, worlds: Worlds, minds: Minds, traces: bool) -> None:
         self.worlds, self.minds, self.traces = worlds, minds, traces
 
-    def tick(self, lanes: Lanes, shared: list[jax.Array]) -> tuple[Lanes, Any]:
+    def tick(self, lanes: Lanes, shared: list[jax.Array]) -> tuple[Lanes, Tree]:
         """Choose the actions of the lanes that need one, and attempt their cheapest steps.
 
         Returns:
@@ -112,7 +113,7 @@ class Steps:
             **totals,
         )
 
-    def attempted(self, lanes: Lanes, world: int, effort: int, active: jax.Array) -> Any:
+    def attempted(self, lanes: Lanes, world: int, effort: int, active: jax.Array) -> Tree:
         """Attempt a step in one environment; (right, ending, needs, carried state, gains)."""
         work = self.worlds.works[world]
         key = rng.fold(lanes.key, counters.STEP, (lanes.length + 1).astype(jnp.uint32))
@@ -128,7 +129,7 @@ class Steps:
         gains = None if self.worlds.scored else self.gains(world, attempt, lanes.length + 1)
         return attempt.right & active, attempt.ending, needs, work.carried(attempt.state), gains
 
-    def gains(self, world: int, attempt: Attempt, number: jax.Array) -> tuple[Any, Any]:
+    def gains(self, world: int, attempt: Attempt, number: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Reward of a step and performance after it, float32."""
         if attempt.reward is None:
             work = self.worlds.works[world]

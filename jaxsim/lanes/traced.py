@@ -1,12 +1,12 @@
 """Functions of lanes that are traced once, with the leaves that they change."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.extend.core
 
 from jaxsim.lanes.state import Lanes
+from jaxsim.pytrees import Tree
 
 
 class TracedStep:
@@ -17,10 +17,10 @@ class TracedStep:
       extra: shapes of the function's other result.
     """
 
-    def __init__(self, function: Callable[..., tuple[Lanes, Any]], lanes: Lanes, *more: Any):
+    def __init__(self, function: Callable[..., tuple[Lanes, Tree]], lanes: Lanes, *more: Tree):
         leaves, self._structure = jax.tree.flatten(lanes)
 
-        def flat(leaves: list[jax.Array], *more: Any) -> Any:
+        def flat(leaves: list[jax.Array], *more: Tree) -> tuple[list[jax.Array], Tree]:
             after, extra = function(jax.tree.unflatten(self._structure, leaves), *more)
             return jax.tree.leaves(after), extra
 
@@ -30,7 +30,7 @@ class TracedStep:
         before, after = inner.invars[: len(leaves)], inner.outvars[: len(leaves)]
         self.changes = tuple(a is not b for a, b in zip(after, before, strict=True))
 
-    def __call__(self, lanes: Lanes, *more: Any) -> tuple[Lanes, Any]:
+    def __call__(self, lanes: Lanes, *more: Tree) -> tuple[Lanes, Tree]:
         """Call the function."""
         leaves = jax.tree.leaves((jax.tree.leaves(lanes), *more))
         result = jax.extend.core.jaxpr_as_fun(self._jaxpr)(*leaves)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,8 @@ from jaxsim.lanes.state import History, Lanes, Lifetimes, like, where
 from jaxsim.lanes.worlds import Worlds
 from jaxsim.pytrees import Tree
 from jaxsim.worlds.world import RUNNING, TERMINATED
+
+T = TypeVar("T")
 
 
 class Turns:
@@ -94,12 +96,12 @@ class Turns:
         old = replace(lanes, local=like(local, lanes.local))
         return lifetimes, where(jnp.repeat(over, self.width), old, new), row
 
-    def initial(self, lifetimes: Lifetimes) -> Any:
+    def initial(self, lifetimes: Lifetimes) -> Memory:
         """New memories for independent rounds, drawn by the numbers of their episodes."""
         number = self.round_of(lifetimes, self.rounds.episode)
         return jax.vmap(self.agent.init)(rng.to_key(rng.fold(lifetimes.key, number, counters.INIT)))
 
-    def introduced(self, lifetimes: Lifetimes, memory: Memory) -> Any:
+    def introduced(self, lifetimes: Lifetimes, memory: Memory) -> Memory:
         """Give the agent the hint of the round, and the entry of a block that begins."""
         agent, rounds, size = self.agent, self.rounds, lifetimes.place.shape[0]
         if rounds.hint is not None and agent.tell is not hear_nothing:
@@ -154,7 +156,7 @@ class Turns:
         """Repeat a leaf of lifetimes, (K, ...), for their lanes, (K W, ...)."""
         return jnp.repeat(leaf, self.width, axis=0)
 
-    def round_of(self, lifetimes: Lifetimes, leaves: Tree) -> Any:
+    def round_of(self, lifetimes: Lifetimes, leaves: T) -> T:
         """Entries of the lists for the present rounds: leaves (R, P, ...) to (K, ...)."""
 
         def one(leaf: jax.Array) -> jax.Array:
@@ -180,7 +182,7 @@ class Turns:
 
     def learned(
         self, lifetimes: Lifetimes, lanes: Lanes, history: History | None, memory: Memory
-    ) -> Any:
+    ) -> Memory:
         """Memories after lifetimes have learned from their rounds."""
         size, width = lifetimes.place.shape[0], self.width
 
@@ -195,13 +197,15 @@ class Turns:
         mask = None
         if width > 1:
             mask = jnp.arange(width) < self.round_of(lifetimes, self.rounds.count)[:, None]
-        steps: tuple[Any, ...] = ()
+        steps: tuple[Tree, ...] = ()
         if history is not None:
             steps = jax.tree.map(apart, self.steps(lifetimes, lanes, history))
         episodes = Episodes(*totals, apart(lanes.ending == TERMINATED), mask, *steps)
         return jax.vmap(self.agent.learn)(memory, episodes)
 
-    def steps(self, lifetimes: Lifetimes, lanes: Lanes, history: History) -> tuple[Any, Any, Any]:
+    def steps(
+        self, lifetimes: Lifetimes, lanes: Lanes, history: History
+    ) -> tuple[Tree, jax.Array, Tree]:
         """Traces and rewards of the steps, and the trace of the last observation, (K W, ...)."""
         length, most = lanes.length, self.worlds.max_steps
         observation = self.worlds.observed(lanes.states, length, lanes.world)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxsim.env import Env
-from jaxsim.pytrees import Observation, Params, State
+from jaxsim.pytrees import Observation, Params, State, Step
 from jaxsim.worlds.world import Attempt, WholeSteps
 
 
@@ -34,19 +34,19 @@ class Work(Hashable, Protocol):
         """See `WholeSteps.efforts`."""
 
     @property
-    def start(self) -> Callable[[jax.Array, Any], Any]:
+    def start(self) -> Callable[[jax.Array, Params], State]:
         """Draw states before the hidden first step; see `jaxsim.env.Env.start`."""
 
     @property
-    def observe(self) -> Callable[[Any], Any]:
+    def observe(self) -> Callable[[State], Observation]:
         """Return the observation of states; see `jaxsim.env.Env.observe`."""
 
     @property
-    def carried(self) -> Callable[[Any], Any]:
+    def carried(self) -> Callable[[State], State]:
         """See `WholeSteps.carried`."""
 
     @property
-    def resumed(self) -> Callable[[Any, jax.Array], Any]:
+    def resumed(self) -> Callable[[State, jax.Array], State]:
         """See `WholeSteps.resumed`."""
 
     @property
@@ -60,7 +60,7 @@ def work_of(env: Any) -> Work:
     return work
 
 
-def is_scored(work: Any) -> bool:
+def is_scored(work: Work) -> bool:
     """Whether sums of rewards and performances follow from the numbers of steps."""
     return hasattr(work, "score")
 
@@ -107,6 +107,6 @@ class Stepped(WholeSteps):
         """Return the observation of states."""
         return self.env.observe(state)
 
-    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step."""
         return self.env.step(key, state, action, params)

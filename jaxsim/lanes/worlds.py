@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,8 @@ from jaxsim.lanes.state import where
 from jaxsim.lanes.work import is_scored, scores_by_length
 from jaxsim.pytrees import Leaf, Observation, Params, State
 
+T = TypeVar("T")
+
 Varying = list[jax.Array]
 """Leaves of the parameters of lanes that differ between rows of the table."""
 
@@ -19,7 +21,7 @@ Varying = list[jax.Array]
 class Worlds:
     """Environments, each with a table of parameters; leaves () where rows agree, else (V,)."""
 
-    def __init__(self, works: Sequence[Any], tables: Sequence[Any]) -> None:
+    def __init__(self, works: Sequence[Any], tables: Sequence[Params]) -> None:
         self.works, self.tables = tuple(works), tuple(tables)
 
     @cached_property
@@ -49,7 +51,7 @@ class Worlds:
             structure, [next(by_lane) if jnp.ndim(leaf) else leaf for leaf in leaves]
         )
 
-    def started(self, world: int, key: rng.Words, varying: Varying) -> Any:
+    def started(self, world: int, key: rng.Words, varying: Varying) -> State:
         """Draw the carried parts of states before the hidden first step."""
         start_key = rng.to_key(rng.fold(key, counters.RESET))
         work = self.works[world]
@@ -58,12 +60,12 @@ class Worlds:
     def adopted(
         self,
         world: int,
-        drawn_starts: Any,
+        drawn_starts: State,
         use: jax.Array,
         start: State,
         key: rng.Words,
         varying: Varying,
-    ) -> Any:
+    ) -> State:
         """Replace drawn starts by given ones, if the environment adopts starts.
 
         Args:
@@ -81,7 +83,7 @@ class Worlds:
         state = work.adopt(start, reset_key, self.params(world, varying))
         return where(use, work.carried(state), drawn_starts)
 
-    def observed(self, states: Sequence[Any], length: jax.Array, world: Leaf) -> Observation:
+    def observed(self, states: Sequence[State], length: jax.Array, world: Leaf) -> Observation:
         """Return the observation of every lane by its environment."""
         pairs = zip(self.works, states, strict=True)
         return of_lanes(world, [work.observe(work.resumed(state, length)) for work, state in pairs])
@@ -100,7 +102,7 @@ class Worlds:
         return by_lane.astype(jnp.float32)
 
 
-def of_lanes(world: Leaf, values: Sequence[Any]) -> Any:
+def of_lanes(world: Leaf, values: Sequence[T]) -> T:
     """Select for every lane the value of its environment.
 
     Args:

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import parameters, rng
+from jaxsim.json_types import JsonMapping, JsonObject
 from jaxsim.novelty.families import FAMILIES, Family, check_together
+from jaxsim.parameters import Values
 from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS, check_values
 
 KEY = "novelty"
@@ -33,7 +35,7 @@ class Novelty:
     parameters: tuple[tuple[str, float | int], ...]
 
     @classmethod
-    def of(cls, families: Iterable[str], values: Mapping[str, Any]) -> "Novelty":
+    def of(cls, families: Iterable[str], values: JsonMapping) -> "Novelty":
         """Check a novelty.
 
         Args:
@@ -79,7 +81,7 @@ class Novelty:
             raise ValueError("'parameters' of a novelty must be an object of values by path")
         return cls.of(families, values)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values, which `from_json` reads."""
         return {"families": list(self.families), "parameters": dict(self.parameters)}
 
@@ -146,7 +148,7 @@ def _drawn(members: Sequence[Family], shares: np.ndarray) -> Novelty:
     return Novelty.of((member.name for member in members), values)
 
 
-def expand(values: Mapping[str, Any]) -> dict[str, Any]:
+def expand(values: Values) -> dict[str, Any]:
     """Replace a novelty among values by the parameters that it sets.
 
     Args:

@@ -12,13 +12,14 @@ Pixel (0, 0) is the upper left one; the centre of pixel (row, column) has the co
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.image_settings import MOST_PIXELS, MOST_SAMPLES, VIEWS
+from jaxsim.pytrees import Leaf
 from jaxsim.render.scene import Scene
 from jaxsim.worlds.cartpole3d.geometry import dot, scale, sub
 from jaxsim.worlds.cartpole3d.types import Scalar, Vector
@@ -165,7 +166,7 @@ def project(scene: Scene, camera: Camera, point: Vector) -> tuple[jax.Array, jax
     """
     at = pose(scene, camera)
     way = sub(point, at.eye)
-    depth: Any = 1.0 if camera.view in PARALLEL else dot(way, at.ahead)
+    depth: Leaf = 1.0 if camera.view in PARALLEL else dot(way, at.ahead)
     half = min(camera.height, camera.width) / 2
     right, up = (dot(way, axis) / (at.zoom * depth) * half for axis in (at.right, at.up))
     return (camera.width - 1) / 2 + right, (camera.height - 1) / 2 - up

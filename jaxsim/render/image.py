@@ -8,18 +8,21 @@ only the faces of the room that look towards the eye are drawn. Shadows fall str
 floor and on the cart: a shadow lies where its body would land.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from jaxsim.pytrees import Tree
+from jaxsim.pytrees import Leaf
 from jaxsim.render import surfaces
 from jaxsim.render.camera import PARALLEL, Camera, Pose, pole_radius, pose, rays
 from jaxsim.render.scene import CART_BOTTOM, CART_RADIUS, CART_TOP, POLE_RADIUS, Scene
 from jaxsim.render.surfaces import FAR, Cylinder
 from jaxsim.worlds.cartpole3d.geometry import add, dot, scale, sub
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Scalar, Vector
+
+T = TypeVar("T")
 
 Colour = tuple[int, int, int]
 PAPER: Colour = (250, 250, 252)
@@ -99,7 +102,7 @@ def parts(scene: Scene, camera: Camera) -> jax.Array:
     return _batched(scene, lambda one: _Look(one, camera).parts())
 
 
-def _batched(scene: Scene, draw: Any) -> jax.Array:
+def _batched(scene: Scene, draw: Callable[[Scene], jax.Array]) -> jax.Array:
     """Call a function of one lane for each lane in turn, so that arrays stay in the cache."""
     lanes = jnp.broadcast_shapes(
         *(jnp.shape(leaf) for leaf in (*scene.cart, *scene.lean, scene.half_width)),
@@ -107,7 +110,7 @@ def _batched(scene: Scene, draw: Any) -> jax.Array:
     )
     slots = jnp.shape(scene.alive)[-1:]
 
-    def spread(path: Any, leaf: Any) -> jax.Array:
+    def spread(path: tuple[jax.tree_util.GetAttrKey, ...], leaf: Leaf) -> jax.Array:
         blocks = path[0].name in ("blocks", "alive")
         leaf = jnp.asarray(leaf)
         leaf = leaf if leaf.dtype == bool else leaf.astype(jnp.float32)
@@ -227,7 +230,7 @@ class _Look:
         hit = self._each(self._nearer, _Hit(distance, part, nowhere))
         return hit, cart_end, pole_end
 
-    def _nearer(self, hit: _Hit, number: Any, centre: Vector, alive: jax.Array) -> _Hit:
+    def _nearer(self, hit: _Hit, number: Leaf, centre: Vector, alive: jax.Array) -> _Hit:
         """The nearer of a hit and a block."""
         radius = jnp.where(alive, self.scene.block_radius, 0.0)
         distance = surfaces.sphere(self.begin, self.way, centre, radius)
@@ -236,11 +239,11 @@ class _Look:
         parts = [jnp.where(better, new, old) for new, old in zip(centre, hit.centre, strict=True)]
         return _Hit(jnp.minimum(distance, hit.distance), part, Vector(*parts))
 
-    def _each(self, body: Any, first: Any) -> Any:
+    def _each(self, body: Callable[[T, Leaf, Vector, jax.Array], T], first: T) -> T:
         """Fold over the blocks."""
         scene = self.scene
 
-        def one(number: Any, carry: Tree) -> Any:
+        def one(number: Leaf, carry: T) -> T:
             centre = Vector(*(jnp.asarray(part)[number] for part in scene.blocks))
             return body(carry, number, centre, scene.alive[number])
 
@@ -251,7 +254,9 @@ class _Look:
             first = one(number, first)
         return first
 
-    def _facing(self, hit: _Hit, point: Vector, cart_end: Any, pole_end: Any) -> jax.Array:
+    def _facing(
+        self, hit: _Hit, point: Vector, cart_end: jax.Array, pole_end: jax.Array
+    ) -> jax.Array:
         """How far a body's surface faces the light, 0 to 1."""
         block = sub(point, hit.centre)
         light = dot(block, SUN) / self.scene.block_radius
@@ -280,7 +285,7 @@ class _Look:
         dark = jnp.where(is_floor, jnp.maximum(dark, _soft(cart, CART_RADIUS**2)), dark)
         square: Scalar = self.scene.block_radius * self.scene.block_radius
 
-        def block(dark: jax.Array, _: Any, centre: Vector, alive: jax.Array) -> jax.Array:
+        def block(dark: jax.Array, _: Leaf, centre: Vector, alive: jax.Array) -> jax.Array:
             squared = (point.x - centre.x) ** 2 + (point.y - centre.y) ** 2
             over = alive & (centre.z > point.z + LIFT)
             return jnp.maximum(dark, jnp.where(over, _soft(squared, square), 0.0))

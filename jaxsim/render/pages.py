@@ -4,7 +4,9 @@ import html
 import json
 import re
 from importlib import resources
-from typing import Any, Final
+from typing import Final
+
+from jaxsim.json_types import JsonValue
 
 PLACES: Final = re.compile("@([A-Z]+)@")
 FRAME: Final = """<!doctype html>
@@ -26,7 +28,7 @@ FRAME: Final = """<!doctype html>
 
 
 def page(
-    body: str, name: str, data: Any, *, title: str, style: str, script: str, **more: str
+    body: str, name: str, data: JsonValue, *, title: str, style: str, script: str, **more: str
 ) -> str:
     """Return a page.
 

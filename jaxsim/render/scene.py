@@ -1,14 +1,13 @@
 """The scene of a camera: places and sizes from an observation of any world."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.embedding import embed
 from jaxsim.env import Env
-from jaxsim.pytrees import Params, State
+from jaxsim.pytrees import Leaf, Params, State, Tree
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.cartpole3d.types import PIVOT_HEIGHT, Observation, Scalar, Vector
 
@@ -84,7 +83,7 @@ def scene(env: Env, params: Params, state: State) -> Scene:
     return scene_of(env, params, env.observe(state))
 
 
-def scene_of(env: Env, params: Params, observation: Any) -> Scene:
+def scene_of(env: Env, params: Params, observation: Tree) -> Scene:
     """Return the scene of an observation of an environment; see `scene`."""
     while hasattr(observation, "observation"):  # of a wrapper that adds to it
         env, observation = getattr(env, "env", env), observation.observation
@@ -109,7 +108,7 @@ def observed(observation: Observation, params: Params = None) -> Scene:
     return Scene(observation.cart_position, lean, blocks, alive, **_sizes(params))
 
 
-def _sizes(params: Params) -> dict[str, Any]:
+def _sizes(params: Params) -> dict[str, Leaf]:
     """Fields of a scene that parameters hold; a world without a room uses its track."""
     names = ("pole_length", "block_radius")
     sizes = {name: getattr(params, name) for name in names if hasattr(params, name)}

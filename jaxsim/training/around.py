@@ -4,7 +4,7 @@ The walls of the room and the sizes of blocks, cart and pole are given. How bloc
 learned; see `forward_model`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +66,7 @@ def of(o: Observation) -> Around:
 def _near(o: Observation, place: jax.Array) -> jax.Array:
     """Mask of blocks that may touch cart or pole, (K,), by the reported place of the cart."""
     (lx, ly), _ = lean(o)
-    axis: Any = jnp.stack([lx, ly, jnp.sqrt(jnp.maximum(1 - lx * lx - ly * ly, 0.0))])
+    axis = jnp.stack([lx, ly, jnp.sqrt(jnp.maximum(1 - lx * lx - ly * ly, 0.0))])
     offset = place - jnp.stack([o.cart_position.x, o.cart_position.y, o.cart_position.z])
     along = jnp.clip(jnp.sum(offset * axis, axis=-1), 0.0, POLE_TIP)
     squared = jnp.sum((offset - along[:, None] * axis) ** 2, axis=-1)

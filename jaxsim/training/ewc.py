@@ -9,7 +9,7 @@ anchor with summed importances as in J. Schwarz et al., "Progress & compress", 2
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -92,7 +92,7 @@ def fisher(parameters: Network, x: jax.Array, action: jax.Array) -> Network:
     all_layers = (*parameters.trunk, parameters.head)
     zeros = [jnp.zeros((*x.shape[:-1], layer.bias.size)) for layer in all_layers]
 
-    def chance(nudges: Any) -> tuple[jax.Array, list[jax.Array]]:
+    def chance(nudges: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
         *inputs, out = network.layers(parameters, x, nudges)
         return jnp.sum(network.read(out)[0] * action), inputs
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.reference import RATE_GAIN, lean
 from jaxsim.env import Env
-from jaxsim.pytrees import Leaf, Params
+from jaxsim.pytrees import Leaf, Params, Tree
 from jaxsim.training import around
 from jaxsim.training.around import Around
 from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Vector
@@ -51,10 +51,10 @@ class Sight:
     size: int
     body: int
     actions: int
-    look: Callable[[Any], View]
+    look: Callable[[Tree], View]
 
 
-Pair = tuple[Any, Any]
+Pair = tuple[Leaf, Leaf]
 """Horizontal parts of a vector."""
 
 
@@ -185,7 +185,7 @@ def flat(env: Env, params: Params) -> Sight:
     picture, it predicts the means of `BODY` equal stretches.
     """
 
-    def look(observation: Any) -> View:
+    def look(observation: Tree) -> View:
         leaves = jax.tree.leaves(getattr(observation, "image", observation))
         leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in leaves]
         whole = jnp.concatenate(leaves)
@@ -195,7 +195,7 @@ def flat(env: Env, params: Params) -> Sight:
             body = jnp.pad(whole, (0, stretch * BODY - whole.size)).reshape(BODY, stretch).mean(1)
         return View(whole, body, jnp.arange(env.num_actions), around.nothing())
 
-    def first(key: jax.Array) -> Any:
+    def first(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         view = look(env.reset(key, params)[0])
         return view.inputs, view.body
 

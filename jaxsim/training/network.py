@@ -1,6 +1,6 @@
 """A multilayer perceptron with an actor's and a critic's head on one trunk."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,9 @@ def read(out: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.nn.log_softmax(out[..., :-1]), out[..., -1]
 
 
-def layers(network: Network, x: jax.Array, nudges: Any = None) -> list[jax.Array]:
+def layers(
+    network: Network, x: jax.Array, nudges: list[jax.Array] | None = None
+) -> list[jax.Array]:
     """Return the input of each layer, and the output of the heads.
 
     Args:

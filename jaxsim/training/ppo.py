@@ -11,7 +11,7 @@ Source: J. Schulman et al., "Proximal policy optimization algorithms", 2017.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +19,15 @@ import optax
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Entry, Episodes, NoveltyPrediction
-from jaxsim.pytrees import Observation, Tree
+from jaxsim.pytrees import Leaf, Observation, Tree
 from jaxsim.training import advantages, features, forward_model, network, normalise, surprise
 from jaxsim.training.around import Blocks
 from jaxsim.training.features import Sight, View
 from jaxsim.training.network import Network
 from jaxsim.training.normalise import Moments
 from jaxsim.training.settings import Hyper, Settings
+
+T = TypeVar("T")
 
 FAULTS = ("the loss is not a finite number", "a parameter is not a finite number")
 BAD_LOSS, BAD_PARAMETER = 1, 2
@@ -41,7 +43,7 @@ class Memory:
     """A learner's lifetime so far."""
 
     parameters: Network
-    optimiser: Any
+    optimiser: optax.OptState
     moments: Moments  # of its inputs, (F,)
     model: forward_model.Model  # of the world
     usual: surprise.Usual
@@ -50,7 +52,7 @@ class Memory:
     rounds: jax.Array  # () int32, calls of `learn`
     fault: jax.Array  # () int32, place in `FAULTS` + 1, 0 for none
     learning: jax.Array  # () bool, whether it learns from the present block
-    extra: Any  # a variant's own part
+    extra: Tree  # a variant's own part
     watch: surprise.Watch  # the episode in play
 
 
@@ -89,17 +91,17 @@ class Variant(NamedTuple):
       after: (memory, decisions, key) -> its own part of the memory, at the end of `learn`.
     """
 
-    init: Callable[[Any], Any]
-    enter: Callable[[Memory, Entry, Any], Memory]
-    penalty: Callable[[Memory, Network, jax.Array], Any]
-    after: Callable[[Memory, Decisions, jax.Array], Any]
+    init: Callable[[Network], Tree]
+    enter: Callable[[Memory, Entry, Callable[[Memory], Memory]], Memory]
+    penalty: Callable[[Memory, Network, jax.Array], Leaf]
+    after: Callable[[Memory, Decisions, jax.Array], Tree]
 
 
-def _keep_extra(memory: Memory, decisions: Decisions, key: jax.Array) -> Any:
+def _keep_extra(memory: Memory, decisions: Decisions, key: jax.Array) -> Tree:
     return memory.extra
 
 
-def no_penalty(memory: Memory, parameters: Any, key: jax.Array) -> float:
+def no_penalty(memory: Memory, parameters: Network, key: jax.Array) -> float:
     """Add nothing to the loss."""
     return 0.0
 
@@ -249,7 +251,7 @@ def _learn(
     rows = _Rows.of(mask)
     draw = _drawing(settings, sight, memory, episodes, rows)
 
-    def update(carry: Tree, number: jax.Array) -> Any:
+    def update(carry: Tree, number: jax.Array) -> Tree:
         parameters, optimiser = carry
         words = rng.fold(rng.words(key), number)
         decisions = draw(words)
@@ -391,8 +393,8 @@ def _loss(
 
 
 def _stepped(
-    hyper: Hyper, parameters: Network, optimiser: Any, gradients: Network
-) -> tuple[Network, Any]:
+    hyper: Hyper, parameters: Network, optimiser: optax.OptState, gradients: Network
+) -> tuple[Network, optax.OptState]:
     """Take one step of Adam, with the gradient scaled down to its limit."""
     # Limit and rate differ between lifetimes, so these two transformations are made in the trace.
     limit = optax.clip_by_global_norm(hyper.gradient_limit)
@@ -408,7 +410,7 @@ def all_finite(tree: Tree) -> jax.Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
-def choose(condition: jax.Array, yes: Any, no: Any) -> Any:
+def choose(condition: jax.Array, yes: T, no: T) -> T:
     """Select one of two trees; leaves may be typed keys."""
 
     def pick(a: jax.Array, b: jax.Array) -> jax.Array:

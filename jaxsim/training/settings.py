@@ -3,11 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from jaxsim.pytrees import Leaf
 
 Numbers = float | Sequence[float]
 """One number, or one for each lifetime in turn: lifetime k takes that at k modulo their number."""
@@ -19,18 +21,18 @@ MOST_UNITS, MOST_LAYERS, MOST_SAMPLES, MOST_UPDATES = 4096, 8, 1 << 20, 10_000
 class Hyper(NamedTuple):
     """The hyper-parameters of one lifetime that are data, () float32 each; see `Settings`."""
 
-    learning_rate: Any
-    discount: Any
-    trace_decay: Any
-    clip: Any
-    entropy_weight: Any
-    value_weight: Any
-    gradient_limit: Any
-    reward_weight: Any
-    survival_reward: Any
-    consolidation: Any
-    rehearsal: Any
-    false_alarms: Any
+    learning_rate: Leaf
+    discount: Leaf
+    trace_decay: Leaf
+    clip: Leaf
+    entropy_weight: Leaf
+    value_weight: Leaf
+    gradient_limit: Leaf
+    reward_weight: Leaf
+    survival_reward: Leaf
+    consolidation: Leaf
+    rehearsal: Leaf
+    false_alarms: Leaf
 
 
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -113,7 +115,7 @@ class Settings:
             # Settings are hashable, so that equal ones share an agent and its compiled program.
             object.__setattr__(self, name, values[0] if len(values) == 1 else values)
 
-    def of_lifetime(self, number: Any) -> Hyper:
+    def of_lifetime(self, number: Leaf) -> Hyper:
         """Hyper-parameters of a lifetime, by its number."""
         return Hyper(*(_chosen(getattr(self, name), number) for name in Hyper._fields))
 
@@ -122,12 +124,12 @@ class Settings:
         return {name: v for name in BOUNDS if isinstance(v := getattr(self, name), tuple)}
 
 
-def _check_count(name: str, value: Any, low: int, high: int) -> None:
+def _check_count(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; it must be a whole number from {low} to {high}")
 
 
-def _checked(name: str, value: Any, low: float, high: float) -> tuple[float, ...]:
+def _checked(name: str, value: object, low: float, high: float) -> tuple[float, ...]:
     """Values of one field, as plain numbers."""
     try:
         values = np.atleast_1d(np.asarray(value, float))
@@ -141,6 +143,6 @@ def _checked(name: str, value: Any, low: float, high: float) -> tuple[float, ...
     return tuple(values.tolist())
 
 
-def _chosen(value: Any, number: Any) -> jax.Array:
+def _chosen(value: float | tuple[float, ...], number: Leaf) -> jax.Array:
     values = jnp.atleast_1d(jnp.asarray(value, jnp.float32))
     return values[jnp.asarray(number, jnp.uint32) % jnp.uint32(values.size)]

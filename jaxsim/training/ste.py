@@ -1,8 +1,8 @@
 """The single-task expert: PPO that learns the first task it may learn, and no other."""
 
 from dataclasses import replace
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import Agent, Entry
@@ -18,7 +18,7 @@ def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) 
     return ppo.learner("ste", settings or Settings(), sight, VARIANT)
 
 
-def _init(parameters: Network) -> Any:
+def _init(parameters: Network) -> jax.Array:
     return jnp.int32(-1)
 
 

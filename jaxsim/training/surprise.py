@@ -6,12 +6,13 @@ blocks. Mean and spread of each are learned from the episodes that the learner l
 the tail of the largest deviations, from which the rarity of an episode follows.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import NoveltyPrediction
+from jaxsim.pytrees import Leaf
 from jaxsim.training import around, forward_model, regression
 from jaxsim.training.around import Around, Blocks
 from jaxsim.training.forward_model import Model
@@ -193,7 +194,7 @@ def rarity(usual: Usual, values: jax.Array) -> jax.Array:
     return jnp.where((usual.judged >= ENOUGH) & (far > TAIL), beyond, 1.0)
 
 
-def calibrate(usual: Usual, values: jax.Array, present: Any) -> Usual:
+def calibrate(usual: Usual, values: jax.Array, present: Leaf) -> Usual:
     """Update the distribution with episodes.
 
     Args:

@@ -1,18 +1,17 @@
 """Policies that were trained elsewhere, as agents."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import Agent, Memory, NoveltyPrediction
-from jaxsim.pytrees import Observation
+from jaxsim.pytrees import Observation, Tree
 
-Policy = Callable[[Any, Any, jax.Array], jax.Array]
+Policy = Callable[[Tree, Observation, jax.Array], jax.Array]
 
 
-def policy(name: str, choose: Policy, parameters: Any) -> Agent:
+def policy(name: str, choose: Policy, parameters: Tree) -> Agent:
     """Wrap a policy as an agent that does not learn any more.
 
     Args:
@@ -22,7 +21,9 @@ def policy(name: str, choose: Policy, parameters: Any) -> Agent:
       parameters: pytree of arrays; it becomes the agent's memory.
     """
 
-    def act(memory: Memory, observation: Observation, key: jax.Array) -> Any:
+    def act(
+        memory: Memory, observation: Observation, key: jax.Array
+    ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
         action = choose(memory, observation, key)
         return jnp.asarray(action, jnp.int32), NoveltyPrediction.none(), memory
 

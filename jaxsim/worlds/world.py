@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, inputs
-from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
 
 C = TypeVar("C")
 
@@ -67,7 +67,7 @@ class WholeSteps(ABC):
         return Attempt(after, ending(result), active, 0, reward, info["performance"])
 
     @abstractmethod
-    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`."""
 
 
@@ -108,7 +108,7 @@ class World(WholeSteps):
         """Start an episode; see `jaxsim.env.Env.reset`."""
         return self.restart(key, self.start(key, params), params)
 
-    def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Any, Any]:
+    def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given state before the hidden first step."""
         observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
         return observation, state
@@ -125,7 +125,7 @@ class World(WholeSteps):
 
     def quick_step(
         self, key: jax.Array, state: State, action: jax.Array, params: Params
-    ) -> tuple[Any, jax.Array]:
+    ) -> tuple[Step, jax.Array]:
         """Advance one step by the cheapest program.
 
         Args:
@@ -184,7 +184,7 @@ RUNNING, TERMINATED, TRUNCATED, NONFINITE = range(4)
 """Status of an episode: running, or ended by the task, by a limit or by a nonfinite number."""
 
 
-def ending(result: tuple[Any, ...]) -> jax.Array:
+def ending(result: Step) -> jax.Array:
     """Status of episodes from a result of `step`; (...) int32."""
     _, _, _, terminated, truncated, info = result
     limited = jnp.where(info["nonfinite"], NONFINITE, jnp.where(truncated, TRUNCATED, RUNNING))

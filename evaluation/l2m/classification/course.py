@@ -115,7 +115,7 @@ class Dataset:
             )
         self._started = True
 
-    def next_batch(self) -> tuple[dict[str, Any], bool, dict[str, Any]]:
+    def next_batch(self) -> tuple[dict[str, Any], bool, dict[str, bool]]:
         """Return the next batch to answer.
 
         Returns:
@@ -167,7 +167,7 @@ class Dataset:
     def _id(self, truth: _Truth) -> str:
         return f"{self.name}-{truth.number}"
 
-    def _checked(self, y_hat: npt.ArrayLike) -> npt.NDArray[Any]:
+    def _checked(self, y_hat: npt.ArrayLike) -> np.ndarray:
         answer = np.asarray(y_hat)
         if answer.shape != (self.batch_size,):
             raise ValueError(

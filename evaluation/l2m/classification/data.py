@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.schedule import Mode, Value
-from jaxsim.parameters import Parameter, unknown
+from jaxsim.parameters import Parameter, Values, unknown
 
 TEST_SHARE: Final = 4
 """Every fourth example is test data."""
@@ -102,7 +102,7 @@ class DataSpec:
         )
         return {row.path: row for row in rows}
 
-    def expand(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def expand(self, values: Values) -> dict[str, Any]:
         """Return the values; no value stands for several parameters."""
         return dict(values)
 

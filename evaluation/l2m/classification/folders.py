@@ -7,7 +7,7 @@ name of the folder is that of the data set in a syllabus.
 
 import functools
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +69,7 @@ def _same(examples: ImageData) -> ImageData:
     return examples
 
 
-def _array(path: Path) -> npt.NDArray[Any]:
+def _array(path: Path) -> np.ndarray:
     if not path.is_file():
         raise ValueError(f"{path} is missing; a data set has {', '.join(PARTS)}, each .npy")
     if path.stat().st_size > MOST_BYTES:
@@ -80,7 +80,7 @@ def _array(path: Path) -> npt.NDArray[Any]:
         raise ValueError(f"{path} is not an array of numbers, saved by numpy.save") from error
 
 
-def _images(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+def _images(folder: Path, name: str, array: np.ndarray) -> npt.NDArray[np.float32]:
     if array.ndim not in (3, 4) or array.shape[1] != array.shape[2]:
         raise ValueError(
             f"{folder}/{name}.npy is {array.shape}; it must be (N, H, H) or (N, H, H, C)"
@@ -92,7 +92,7 @@ def _images(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.
     return array.astype(np.float32)
 
 
-def _labels(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+def _labels(folder: Path, name: str, array: np.ndarray) -> npt.NDArray[np.int32]:
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{folder}/{name}.npy must hold one whole number per image")
     return array.astype(np.int32)

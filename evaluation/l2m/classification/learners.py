@@ -11,6 +11,7 @@ import numpy.typing as npt
 import optax
 
 from evaluation.l2m.classification.course import Course
+from jaxsim.pytrees import Tree
 
 LEARNING_RATE: Final = 1e-2
 HIDDEN: Final = 64
@@ -27,7 +28,7 @@ class State(NamedTuple):
     """
 
     layers: Layers
-    optimizer: Any
+    optimizer: optax.OptState
 
 
 class Learner(NamedTuple):
@@ -39,9 +40,9 @@ class Learner(NamedTuple):
       learn: ``learn(state, inputs (M, ...), labels (M,)) -> state``.
     """
 
-    init: Callable[[jax.Array, int, int], Any]
-    predict: Callable[[Any, npt.ArrayLike, jax.Array], jax.Array]
-    learn: Callable[[Any, npt.ArrayLike, npt.ArrayLike], Any]
+    init: Callable[[jax.Array, int, int], Tree]
+    predict: Callable[[Tree, npt.ArrayLike, jax.Array], jax.Array]
+    learn: Callable[[Tree, npt.ArrayLike, npt.ArrayLike], Tree]
 
 
 def network(hidden: int = HIDDEN, learning_rate: float = LEARNING_RATE) -> Learner:
@@ -115,7 +116,7 @@ def get(name: str) -> Learner:
     return LEARNERS[name]()
 
 
-def play(course: Course, learner: Learner, key: jax.Array) -> Any:
+def play(course: Course, learner: Learner, key: jax.Array) -> Tree:
     """Let a learner play a course; it learns where labels are returned.
 
     Args:

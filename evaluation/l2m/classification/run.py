@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
 from evaluation import __version__
 from evaluation.files import check_output_directory, write_json, write_whole
+from evaluation.json_types import JsonObject
 from evaluation.l2m.classification import learners
 from evaluation.l2m.classification.course import Course, Score, read_examples
 from evaluation.l2m.classification.data import ImageData
@@ -116,7 +116,7 @@ def play(
     return scores
 
 
-def as_records(syllabus: Syllabus, scores: list[list[Score]], metadata: dict[str, Any]) -> Records:
+def as_records(syllabus: Syllabus, scores: list[list[Score]], metadata: JsonObject) -> Records:
     """Convert scores to records, the input of metrics and reports; an episode is a batch.
 
     Args:

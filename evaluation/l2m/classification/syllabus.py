@@ -42,7 +42,7 @@ from evaluation.l2m.classification import data
 from evaluation.l2m.document import Document, read_text
 from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.positions import Path
-from evaluation.schedule import Block, Schedule, Value
+from evaluation.schedule import Block, Parameters, Schedule, Value
 
 DEFAULT_BATCH_SIZE: Final = 32
 MAX_BATCH_SIZE: Final = 4096
@@ -190,7 +190,7 @@ class DataReader(instructions.Reader):
         self,
         path: Path,
         name: str,
-        distinct: tuple[tuple[str, Value], ...],
+        distinct: Parameters,
         batches: int,
         size: int,
     ) -> int:
@@ -207,7 +207,7 @@ class DataReader(instructions.Reader):
         return index
 
 
-def _distinct(spec: data.DataSpec, values: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
+def _distinct(spec: data.DataSpec, values: Mapping[str, Value]) -> Parameters:
     """Parameters that differ from their defaults, sorted by path."""
     rows = spec.parameters
     return tuple(sorted(item for item in values.items() if item[1] != rows[item[0]].default))

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import outputs
 from evaluation.l2m.l2metrics.analysis import Analysis, expert_curves
@@ -63,7 +65,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         _load(arguments, Path(arguments.load_settings))
     if arguments.log_dir is None:
         raise L2MetricsError(Kind.NO_DIRECTORY, "name a log directory with -l")
-    names: Sequence[Any] = [arguments.log_dir]
+    names: Sequence[Path | str] = [arguments.log_dir]
     if arguments.recursive:
         names = find_logs(find_log(arguments.log_dir))
     if arguments.ste_store_mode:
@@ -107,10 +109,10 @@ def _load(arguments: argparse.Namespace, path: Path) -> None:
     arguments.data_range = None if ranges is None else checked_ranges(path, ranges)
 
 
-def _violated_rule(name: str, value: Any, default: Any) -> str:
+def _violated_rule(name: str, value: JsonValue, default: object) -> str:
     """The rule that a value of a settings file violates; empty for a valid value."""
 
-    def is_number(item: Any, kind: Any = int | float) -> bool:
+    def is_number(item: JsonValue, kind: Any = int | float) -> bool:
         return isinstance(item, kind) and not isinstance(item, bool)
 
     if isinstance(default, bool):
@@ -187,7 +189,7 @@ def _write_run(
     directory: Path,
     settings: Settings,
     analysis: Analysis,
-    contents: Sequence[Mapping[str, Any]],
+    contents: Sequence[JsonMapping],
 ) -> None:
     name = (arguments.output or analysis.run.name).replace(" ", "_")
     if arguments.do_save_settings:
@@ -204,7 +206,7 @@ def _write_batch(
     directory: Path,
     settings: Settings,
     outcome: Outcome,
-    contents: Sequence[Mapping[str, Any]],
+    contents: Sequence[JsonMapping],
 ) -> None:
     name = (arguments.output or outputs.BATCH_NAME).replace(" ", "_")
     if arguments.do_save_settings:
@@ -254,7 +256,7 @@ def _statistics(
         )
 
 
-def _estimate(part: Mapping[str, Any]) -> str:
+def _estimate(part: JsonMapping) -> str:
     """A number with its interval."""
     ends = [part["low"], part["high"]]
     interval = "" if None in ends else f" ({_digits(ends[0])} to {_digits(ends[1])})"
@@ -298,7 +300,7 @@ def _plot(
     return failed
 
 
-def _plots() -> Any:
+def _plots() -> ModuleType:
     """The module of plots.
 
     Raises:
@@ -365,7 +367,7 @@ def _name_differences(analyses: Sequence[Analysis]) -> None:
         print(COMPAT_HINT)
 
 
-def _digits(value: Any) -> str:
+def _digits(value: float | str | None) -> str:
     if value is None:
         return "N/A"
     return value if isinstance(value, str) else f"{value:.2f}"

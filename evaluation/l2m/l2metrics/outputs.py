@@ -5,12 +5,13 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from evaluation.files import write_whole
+from evaluation.json_types import JsonObject, JsonValue
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN
 from evaluation.l2m.l2metrics.result import regime_rows
@@ -36,19 +37,19 @@ _SETTINGS_OF_A_RUN: Final = (
 """Keys of a settings file in l2metrics 3.1 after ``log_dir``; our further keys come last."""
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: JsonValue) -> None:
     """Write strict JSON on one line, as l2metrics does."""
     write_whole(path, json.dumps(content, allow_nan=False) + "\n")
 
 
-def settings_json(settings: Settings, log_dir: str) -> dict[str, Any]:
+def settings_json(settings: Settings, log_dir: str) -> JsonObject:
     """All settings; those of l2metrics 3.1 come first."""
     values = settings.to_json()
     first = {name: values.pop(name) for name in _SETTINGS_OF_A_RUN}
     return {"log_dir": log_dir, **first, **values}
 
 
-def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+def write_tsv(path: Path, rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
     """Write a table of tab-separated values, with an empty cell for None."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter="\t", lineterminator="\n")
@@ -102,7 +103,7 @@ def run_table(analysis: Analysis) -> pa.Table:
     return pa.table({name: columns[name] for name in names})
 
 
-def regime_numbers(run: Run) -> Any:
+def regime_numbers(run: Run) -> np.ndarray:
     """(N,) number of each row's regime."""
     return np.repeat(np.arange(len(run.regimes.counts)), run.regimes.counts)
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
+from evaluation.json_types import JsonObject
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.runs import Regimes, shown_params
 from evaluation.l2m.l2metrics.settings import Settings
@@ -74,7 +76,7 @@ def lifetime_values(analysis: Analysis) -> dict[str, float | None]:
     return values
 
 
-def run_json(analysis: Analysis) -> dict[str, Any]:
+def run_json(analysis: Analysis) -> JsonObject:
     """All values of one run, with the reasons of nulls and the differences from l2metrics 3.1."""
     run = analysis.run
     regimes = run.regimes
@@ -84,7 +86,7 @@ def run_json(analysis: Analysis) -> dict[str, Any]:
     ]
     tasks = {task: _task_json(analysis, index) for index, task in enumerate(run.tasks)}
     lifetime = lifetime_values(analysis)
-    content: dict[str, Any] = {
+    content: JsonObject = {
         **lifetime,
         "run_id": run.name,
         **run.scenario,
@@ -104,7 +106,7 @@ def run_json(analysis: Analysis) -> dict[str, Any]:
     return content
 
 
-def json_number(value: Any) -> float | None:
+def json_number(value: float) -> float | None:
     """A number for strict JSON; None if it is not finite."""
     number = float(value)
     return number if math.isfinite(number) else None
@@ -120,7 +122,7 @@ def _range_json(analysis: Analysis) -> dict[str, dict[str, float | None]] | None
     }
 
 
-def _ends(analysis: Analysis) -> tuple[Any, Any]:
+def _ends(analysis: Analysis) -> tuple[np.ndarray, np.ndarray]:
     """(K,) lowest and highest value of each task, the range of normalisation."""
     low, high = (
         np.broadcast_to(end, (len(analysis.raw), end.shape[-1]))[analysis.row]
@@ -129,17 +131,17 @@ def _ends(analysis: Analysis) -> tuple[Any, Any]:
     return low, high
 
 
-def _task_json(analysis: Analysis, task: int) -> dict[str, Any]:
+def _task_json(analysis: Analysis, task: int) -> JsonObject:
     results, row, settings = analysis.results, analysis.row, analysis.settings
     regimes = analysis.run.regimes
     places = np.flatnonzero(regimes.tasks == task)
     train, counted = regimes.train[places], analysis.structure.counted[row, places]
 
-    def listed(numbers: Numbers, mask: Any = slice(None)) -> list[float]:
+    def listed(numbers: Numbers, mask: np.ndarray | slice = slice(None)) -> list[float]:
         values = numbers.values[row, places[mask]]
         return [value for value in values.tolist() if math.isfinite(value)]
 
-    content: dict[str, Any] = {}
+    content: JsonObject = {}
     for name in selected_metrics(settings):
         direction, _, kind = name.partition("_transfer_")
         if kind:
@@ -208,7 +210,7 @@ def _transfers(
     return transfers
 
 
-def _expert_lists(analysis: Analysis, task: int) -> dict[str, Any]:
+def _expert_lists(analysis: Analysis, task: int) -> JsonObject:
     results, row = analysis.results, analysis.row
     parts = results.efficiency
 
@@ -229,8 +231,8 @@ def _expert_lists(analysis: Analysis, task: int) -> dict[str, Any]:
 
 
 def _why(
-    analysis: Analysis, lifetime: dict[str, float | None], tasks: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
+    analysis: Analysis, lifetime: dict[str, float | None], tasks: dict[str, JsonObject]
+) -> JsonObject:
     """The reasons of all nulls of the lifetime and of its tasks."""
     results, row = analysis.results, analysis.row
     whole = {
@@ -284,9 +286,9 @@ def _no_transfer(analysis: Analysis) -> Reason:
     return Reason.OWN_TRAINING if own_training and not is_compat else Reason.NO_TRANSFER
 
 
-def _differences(analysis: Analysis) -> dict[str, Any]:
+def _differences(analysis: Analysis) -> JsonObject:
     """The metrics that differ from l2metrics 3.1, with both numbers and the reason."""
-    metrics: dict[str, Any] = {}
+    metrics: JsonObject = {}
     for name in selected_metrics(analysis.settings):
         ours, theirs = (
             json_number(results.lifetime[name].values[analysis.row])
@@ -311,7 +313,7 @@ def _split_by_params(regimes: Regimes) -> bool:
     return bool(same.any())
 
 
-def _regime_differences(analysis: Analysis, reference: LifetimeMetrics | None) -> dict[str, Any]:
+def _regime_differences(analysis: Analysis, reference: LifetimeMetrics | None) -> JsonObject:
     """Column -> number of regimes that differ, and the reason."""
     size, columns = len(analysis.run.regimes.counts), {}
     if reference is None:
@@ -369,7 +371,7 @@ def _lags(analysis: Analysis) -> bool:
     return not same and not _has_flat_task(analysis)
 
 
-def _all_close(one: Any, other: Any) -> bool:
+def _all_close(one: npt.ArrayLike, other: npt.ArrayLike) -> bool:
     return bool(np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
 
 
@@ -388,7 +390,7 @@ def _same(ours: float | None, theirs: float | None) -> bool:
     return math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def regime_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
+def regime_rows(analysis: Analysis) -> Iterator[JsonObject]:
     """Yield one mapping per regime, the columns of the regime table; None for an empty cell."""
     run, regimes = analysis.run, analysis.run.regimes
     params = shown_params(regimes) if analysis.settings.variant_mode == "aware" else None
@@ -398,7 +400,7 @@ def regime_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
     }
     extra = {name: n.values.tolist() for name, n in analysis.extra_regimes.items()}
     for place in range(len(regimes.counts)):
-        row: dict[str, Any] = {
+        row: JsonObject = {
             "block_num": int(regimes.block_num[place]),
             "block_type": "train" if regimes.train[place] else "test",
             "block_subtype": "sleep" if regimes.sleep[place] else "wake",

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -186,7 +185,7 @@ def _regimes(
     subtype, subtypes = to_words(table["block_subtype"])
     task, names = to_words(table["task_name"])
     params, texts = to_words(table["task_params"])
-    keys: list[npt.NDArray[Any]] = [block, kind, subtype, task]
+    keys: list[np.ndarray] = [block, kind, subtype, task]
     keys += [] if compat else [params]
     changed = np.zeros(len(block), bool)
     changed[0] = True

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.files import read_json
+from evaluation.json_types import JsonObject, JsonValue
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.metrics.l2m.lifetimes import MetricOptions
 from evaluation.metrics.l2m.smoothing import KINDS, SHORTEST_WINDOW
@@ -123,7 +124,7 @@ class Settings:
             compat=self.is_compat,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain JSON values of every setting."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         ranges = self.data_range
@@ -144,7 +145,7 @@ def read_data_range(path: Path) -> dict[str, tuple[float, float]]:
     return checked_ranges(path, json_of(path, Kind.RANGE_FILE))
 
 
-def json_of(path: Path, kind: Kind) -> Any:
+def json_of(path: Path, kind: Kind) -> JsonValue:
     """The value of a JSON file.
 
     Raises:
@@ -156,7 +157,7 @@ def json_of(path: Path, kind: Kind) -> Any:
         raise L2MetricsError(kind, str(error)) from error
 
 
-def checked_ranges(path: Path, content: Any) -> dict[str, tuple[float, float]]:
+def checked_ranges(path: Path, content: JsonValue) -> dict[str, tuple[float, float]]:
     """Ranges by task, with names in lower case, from the value of a JSON file.
 
     Raises:
@@ -167,7 +168,7 @@ def checked_ranges(path: Path, content: Any) -> dict[str, tuple[float, float]]:
     return {task.lower(): _range(path, task, entry) for task, entry in content.items()}
 
 
-def _range(path: Path, task: str, entry: Any) -> tuple[float, float]:
+def _range(path: Path, task: str, entry: JsonValue) -> tuple[float, float]:
     low, high = (entry.get(key) if isinstance(entry, dict) else None for key in ("min", "max"))
     for end in (low, high):
         if isinstance(end, bool) or not isinstance(end, int | float) or not math.isfinite(end):

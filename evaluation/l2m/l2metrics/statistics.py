@@ -1,10 +1,10 @@
 """Statistics over many logs: each log is a lifetime, and every number has an interval."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.result import lifetime_values, selected_metrics
 from evaluation.l2m.l2metrics.settings import Settings
@@ -15,7 +15,7 @@ from evaluation.report.lifelong import Lifelong, summarise_lifelong
 from evaluation.report.summary import lifelong_json
 
 
-def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -> dict[str, Any]:
+def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -> JsonObject:
     """Mean, median, interquartile mean and standard deviation of every metric over logs.
 
     Args:

@@ -21,9 +21,9 @@ Source: L2M Metrics Framework, 4 Dec 2019, chapter 4.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +35,15 @@ from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.registry import Lifetime, Row, compute, over_all
 from evaluation.metrics.table import CAPABILITIES as CAPABILITIES
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SUBTYPES: Final = ("CL", "ANT_A", "ANT_B", "ANT_C")
 NO_VALUE: Final = "the metric gave no finite number here"
 NO_BLOCK: Final = "no block has a value"
 
-ArrayFunction: TypeAlias = Callable[..., Any]
-"""A metric as a function over padded arrays, see `evaluation.metrics.registry`."""
+Requirements: TypeAlias = Mapping[str, str | tuple[str, ...]]
+"""Accepted kinds of a syllabus by ``syllabus_type`` and ``syllabus_subtype``."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ def _numbers(
     }
 
 
-def _common(sentences: Any) -> str:
+def _common(sentences: Iterable[str]) -> str:
     """The sentence that all blocks share, else `NO_BLOCK`."""
     different = set(sentences)
     return different.pop() if len(different) == 1 else NO_BLOCK
@@ -166,7 +169,7 @@ class Metric(ABC):
 
     capability: str = ""
     description: str = ""
-    requires: ClassVar[Mapping[str, Any]] = {"syllabus_type": "", "syllabus_subtype": ""}
+    requires: ClassVar[Requirements] = {"syllabus_type": "", "syllabus_subtype": ""}
 
     @property
     @abstractmethod
@@ -191,7 +194,7 @@ class Metric(ABC):
     def validate(self, phase_info: DataFrame) -> None:  # noqa: B027 - a check is optional
         """Raise `ValueError` if the blocks of a log do not fit the metric."""
 
-    def plot(self, result: Values) -> Any:
+    def plot(self, result: Values) -> "Figure | None":
         """Draw the numbers of each block; return a matplotlib figure, or None without any.
 
         Raises:
@@ -210,13 +213,13 @@ class Metric(ABC):
 class AgentMetric(Metric):
     """A metric of agent learning, from the reward of episodes."""
 
-    requires: ClassVar[Mapping[str, Any]] = {"syllabus_type": "agent", "syllabus_subtype": ""}
+    requires: ClassVar[Requirements] = {"syllabus_type": "agent", "syllabus_subtype": ""}
 
 
 class ClassificationMetric(Metric):
     """A metric of classification learning, from the score of batches."""
 
-    requires: ClassVar[Mapping[str, Any]] = {"syllabus_type": "class", "syllabus_subtype": ""}
+    requires: ClassVar[Requirements] = {"syllabus_type": "class", "syllabus_subtype": ""}
 
 
 class FunctionMetric(Metric):
@@ -293,7 +296,7 @@ def as_values(returned: Any, before: DataFrame, blocks: Sequence[LoggedBlock]) -
     )
 
 
-def _plain(numbers: Mapping[str, Any]) -> dict[str, float]:
+def _plain(numbers: Mapping[str, float]) -> dict[str, float]:
     return {str(name): float(number) for name, number in numbers.items()}
 
 

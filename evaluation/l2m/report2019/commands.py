@@ -5,9 +5,12 @@ import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from evaluation.logs.problems import LogError
+
+if TYPE_CHECKING:
+    from evaluation.l2m.report2019.base import Metric
 
 USAGE_ERROR: Final = 2
 FAILURE: Final = 1
@@ -132,7 +135,7 @@ def _report(arguments: argparse.Namespace) -> int:
     return FAILURE if report.failed else 0
 
 
-def _load(text: str) -> Any:
+def _load(text: str) -> "type[Metric]":
     """Load a metric from ``FILE`` or ``FILE:NAME``."""
     from evaluation.l2m.report2019.base import Metric
     from evaluation.report.custom import load_metric
@@ -141,7 +144,7 @@ def _load(text: str) -> Any:
     return metric() if isinstance(metric, type) else metric
 
 
-def _is_metric(value: Any, metric: type) -> bool:
+def _is_metric(value: object, metric: type) -> bool:
     """Whether an object of a file is a class of metrics or a function of (values, counts)."""
     from evaluation.metrics.registry import row_of
 

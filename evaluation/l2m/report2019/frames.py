@@ -5,6 +5,7 @@ episodes of each block; `blocks_of(phase_info)` describes the blocks. A missing 
 ``metrics_df`` is NaN, and ``metrics_df.attrs["reasons"][quantity][block]`` may have the reason.
 """
 
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ How = Literal["mean", "sum", "count", "first"]
 DataFrame = Any  # pandas.DataFrame; pandas is imported when a frame is made
 
 
-def _pandas() -> Any:
+def _pandas() -> ModuleType:
     try:
         import pandas
     except ModuleNotFoundError as error:
@@ -74,7 +75,7 @@ def metrics_frame(blocks: tuple[LoggedBlock, ...]) -> DataFrame:
     return frame
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> bool:
     """Whether a value is a pandas DataFrame."""
     return isinstance(value, _pandas().DataFrame)
 

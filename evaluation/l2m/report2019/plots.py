@@ -1,10 +1,13 @@
 """Plots of per-block numbers; matplotlib is imported when one is drawn."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def per_block(name: str, values: Mapping[str, Mapping[int, float] | float]) -> Any:
+def per_block(name: str, values: Mapping[str, Mapping[int, float] | float]) -> "Figure | None":
     """Draw one panel per quantity, with its numbers over blocks.
 
     Args:

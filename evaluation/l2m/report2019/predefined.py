@@ -7,7 +7,7 @@ import functools
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import jax
 import numpy as np
@@ -19,6 +19,7 @@ from evaluation.l2m.report2019.base import (
     ClassificationMetric,
     Matrix,
     Metric,
+    Requirements,
     Values,
 )
 from evaluation.l2m.report2019.frames import DataFrame, How, blocks_of, by_block, counts_of
@@ -280,7 +281,7 @@ class STERelativePerf(_Relative, AgentMetric):
 class TransferMatrix(_Transfer, AgentMetric):
     """Forward and reverse transfer, per test block and per pair of tasks."""
 
-    requires: ClassVar[Mapping[str, Any]] = {
+    requires: ClassVar[Requirements] = {
         "syllabus_type": "agent",
         "syllabus_subtype": _WITH_TRANSFER,
     }
@@ -356,7 +357,7 @@ class ClassificationSTERelative(_Relative, ClassificationMetric):
 class ClassificationTransfer(_Transfer, ClassificationMetric):
     """Forward and reverse transfer between data sets."""
 
-    requires: ClassVar[Mapping[str, Any]] = {
+    requires: ClassVar[Requirements] = {
         "syllabus_type": "class",
         "syllabus_subtype": _WITH_TRANSFER,
     }

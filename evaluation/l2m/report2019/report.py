@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from evaluation.files import write_json, write_whole
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.l2m import ste_info, ste_store
 from evaluation.l2m.report2019.base import (
     SUBTYPES,
     AgentMetric,
-    ArrayFunction,
     ClassificationMetric,
     FunctionMetric,
     Metric,
@@ -33,8 +33,11 @@ from evaluation.l2m.report2019.predefined import (
 )
 from evaluation.l2m.report2019.table import SyllabusType, load_table
 from evaluation.logs import home
-from evaluation.metrics.registry import MetricError, row_of
+from evaluation.metrics.registry import ArrayFunction, MetricError, row_of
 from evaluation.metrics.table import BY_NAME
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TSV_COLUMNS = (
     "metric",
@@ -277,7 +280,7 @@ class MetricsReport(ABC):
             self.calculate()
         (stream or sys.stdout).write(self.text())
 
-    def plot(self, folder: str | PathLike[str] | None = None) -> dict[str, Any]:
+    def plot(self, folder: str | PathLike[str] | None = None) -> dict[str, "Figure"]:
         """Draw each metric.
 
         Args:
@@ -291,7 +294,9 @@ class MetricsReport(ABC):
         """
         if not self.results:
             self.calculate()
-        figures = {r.metric.name: r.metric.plot(r.values) for r in self.results if r.values}
+        figures: dict[str, Any] = {
+            r.metric.name: r.metric.plot(r.values) for r in self.results if r.values
+        }
         figures = {name: figure for name, figure in figures.items() if figure is not None}
         for name, figure in figures.items() if folder is not None else ():
             buffer = io.BytesIO()
@@ -300,7 +305,7 @@ class MetricsReport(ABC):
             write_whole(Path(str(folder)) / f"{file}.png", buffer.getvalue())
         return figures
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values; missing numbers are null, with reasons in ``reasons``."""
         done = [(r.metric.name, r.values) for r in self.results if r.values is not None]
         return {
@@ -428,9 +433,9 @@ def _lines(result: Result) -> list[str]:
     return lines
 
 
-def _printed(values: Mapping[str, Any]) -> dict[str, Any]:
+def _printed(values: JsonMapping) -> JsonObject:
     """Numbers as in the document: episodes are whole, blocks without a number are left out."""
-    printed: dict[str, Any] = {}
+    printed: JsonObject = {}
     for quantity, numbers in _strict(values).items():
         if isinstance(numbers, dict):
             whole = quantity in _WHOLE
@@ -483,7 +488,7 @@ def _strict(values: Mapping[Any, Any]) -> dict[Any, Any]:
     }
 
 
-def _json(values: Mapping[str, Any]) -> dict[str, Any]:
+def _json(values: JsonMapping) -> JsonObject:
     """Convert numbers to strict JSON; keys of blocks become strings."""
     return {
         quantity: {str(block): number for block, number in numbers.items()}
@@ -501,7 +506,7 @@ def _missing(values: Values) -> dict[str, dict[str, str]]:
     return missing
 
 
-def _matrices(values: Values) -> dict[str, Any]:
+def _matrices(values: Values) -> JsonObject:
     return {
         title: {
             "units": list(matrix.units),

@@ -5,11 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.json_types import JsonValue
 from evaluation.logs.layouts import is_l2logger
 from evaluation.logs.learnkit import read_log
 from evaluation.logs.learnkit.format import WITH_LABELS as LABELS
@@ -60,7 +61,7 @@ class BlockTable:
     """
 
     name: str
-    columns: Mapping[str, npt.NDArray[Any]]
+    columns: Mapping[str, np.ndarray]
     blocks: tuple[LoggedBlock, ...]
 
     @property
@@ -83,7 +84,7 @@ class BlockTable:
 
 
 def episodes_of(
-    block: npt.NDArray[Any], task: npt.NDArray[Any]
+    block: np.ndarray, task: np.ndarray
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Positions of the rows of a log by block and episode.
 
@@ -103,7 +104,7 @@ def episodes_of(
 
 
 def arranged(
-    block: npt.NDArray[Any], task: npt.NDArray[Any], values: npt.NDArray[Any], how: str, name: str
+    block: np.ndarray, task: np.ndarray, values: np.ndarray, how: str, name: str
 ) -> npt.NDArray[np.float64]:
     """Arrange rows of a log as (B, T), one number per episode, NaN behind each block's end.
 
@@ -174,7 +175,7 @@ def load_table(
     return BlockTable(directory.name, columns, _blocks(columns, parameters, syllabus_type))
 
 
-def _column(name: str, values: Sequence[Any]) -> npt.NDArray[Any]:
+def _column(name: str, values: Sequence[JsonValue]) -> np.ndarray:
     """A column as numbers if all values are numbers, else as text."""
     if name in _WHOLE:
         return np.array([-1 if value is None else value for value in values], np.int64)
@@ -187,7 +188,7 @@ def _column(name: str, values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def _blocks(
-    columns: Mapping[str, npt.NDArray[Any]], parameters: Mapping[int, str], kind: SyllabusType
+    columns: Mapping[str, np.ndarray], parameters: Mapping[int, str], kind: SyllabusType
 ) -> tuple[LoggedBlock, ...]:
     blocks = []
     for index in np.unique(columns["block"]):

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from evaluation.json_types import JsonMapping
 from evaluation.logs.cells import Place
 from evaluation.logs.coded import Coded, coded
 from evaluation.logs.l2logger.format import (
@@ -23,15 +24,18 @@ from evaluation.logs.l2logger.format import (
 from evaluation.logs.l2logger.writer import NewLog, check_extra_names, header_of
 from evaluation.logs.texts import Lines, coded_texts, moments, number_texts, timestamp_texts
 
+Columns = Mapping[str, Any]
+"""Columns by name: an array or sequence of R values, a `Coded`, or one value for all rows."""
+
 _REQUIRED: Final = ("block_num", "exp_num", "block_type", "task_name", "task_params")
 
 
 def write_columns(
     base_dir: str | os.PathLike[str],
     scenario_name: str,
-    columns: Mapping[str, Any],
+    columns: Columns,
     metrics_columns: Sequence[str],
-    scenario_info: Mapping[str, Any],
+    scenario_info: JsonMapping,
     worker_id: str = DEFAULT_WORKER,
     start: datetime | None = None,
 ) -> Path:
@@ -118,7 +122,7 @@ def _run_starts(place: np.ndarray) -> list[int]:
     return [0, *(np.flatnonzero(changes) + 1).tolist()]
 
 
-def checked_table(columns: Mapping[str, Any], metrics: tuple[str, ...]) -> Table:
+def checked_table(columns: Columns, metrics: tuple[str, ...]) -> Table:
     """Check columns against format 1.1.
 
     Args:
@@ -159,14 +163,14 @@ def checked_table(columns: Mapping[str, Any], metrics: tuple[str, ...]) -> Table
     )
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: object) -> bool:
     """Whether a value has one element per row."""
     if isinstance(value, str | bytes | Mapping):
         return False
     return isinstance(value, Coded) or (hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0)
 
 
-def _length(columns: Mapping[str, Any]) -> int:
+def _length(columns: Columns) -> int:
     """Number of rows of all columns."""
     lengths = {name: len(column) for name, column in columns.items() if _is_column(column)}
     if not lengths:
@@ -191,7 +195,7 @@ def _coded(name: str, value: Any, rows: int) -> Coded[Any]:
         raise ValueError(f"column {name!r} must hold text or numbers: {error}") from error
 
 
-_CHECKS: Final[Mapping[str, Callable[[str, Place, Any], str]]] = {
+_CHECKS: Final[Mapping[str, Callable[[str, Place, object], str]]] = {
     "worker_id": lambda name, at, value: at.folder(name, value),
     **dict.fromkeys(WORDS, lambda name, at, value: at.word(name, value, WORDS[name])),
     "task_name": lambda name, at, value: at.text(name, value),
@@ -200,7 +204,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Place, Any], str]]] = {
 """Checks of the columns of text."""
 
 
-def _checked(column: Coded[Any], check: Callable[[Place, Any], str]) -> Coded[str]:
+def _checked(column: Coded[Any], check: Callable[[Place, object], str]) -> Coded[str]:
     """The text of a column, with each value checked at its first row."""
     places = zip(column.first_rows().tolist(), column.values, strict=True)
     return Coded(
@@ -216,7 +220,7 @@ def _coded_objects(values: Sequence[Any]) -> Coded[Any]:
     return Coded(tuple(by_identity[key] for key in places), np.array(codes, np.int32))
 
 
-def _numbers(name: str, value: Any, rows: int) -> np.ndarray:
+def _numbers(name: str, value: object, rows: int) -> np.ndarray:
     """Block or episode numbers: whole, from 0, never falling."""
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
@@ -243,7 +247,7 @@ def _timestamps(value: Any, rows: int) -> np.ndarray:
     return np.broadcast_to(times, (rows,))
 
 
-def _metric(name: str, value: Any, rows: int) -> np.ndarray:
+def _metric(name: str, value: object, rows: int) -> np.ndarray:
     """Numbers; NaN for not measured."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
@@ -255,13 +259,13 @@ def _metric(name: str, value: Any, rows: int) -> np.ndarray:
     return numbers
 
 
-def _extra(name: str, value: Any, rows: int) -> pa.LargeStringArray:
+def _extra(name: str, value: object, rows: int) -> pa.LargeStringArray:
     """Text or numbers."""
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
         return number_texts(value)
     return coded_texts(_checked(_coded(name, value, rows), functools.partial(_extra_text, name)))
 
 
-def _extra_text(name: str, at: Place, value: Any) -> str:
+def _extra_text(name: str, at: Place, value: object) -> str:
     cell = at.extra(name, value)
     return "" if cell is None else str(cell)

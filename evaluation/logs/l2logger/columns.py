@@ -13,13 +13,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from evaluation.json_types import JsonMapping
 from evaluation.logs.arrow import to_numpy
 from evaluation.logs.coded import Coded, coded, from_arrow
 from evaluation.logs.l2logger.format import (
@@ -77,7 +78,7 @@ class LogColumns:
     path: Path
     format_version: str
     metrics_columns: tuple[str, ...]
-    scenario_info: Mapping[str, Any]
+    scenario_info: JsonMapping
     block_num: np.ndarray
     exp_num: np.ndarray
     worker_id: Coded[str]
@@ -95,7 +96,7 @@ class LogColumns:
         """Number of rows, R."""
         return len(self.exp_num)
 
-    def take(self, rows: Any) -> "LogColumns":
+    def take(self, rows: np.ndarray | slice) -> "LogColumns":
         """Select rows by an index array, a mask or a slice."""
         names = ("block_num", "exp_num", "complete", "timestamp")
         words = ("worker_id", "block_type", "block_subtype", "task_name", "task_params")
@@ -216,7 +217,7 @@ def _columns(root: Path, header: Header, problems: Problems) -> LogColumns:
     )
 
 
-def _order(block_num: np.ndarray, exp_num: np.ndarray) -> Any:
+def _order(block_num: np.ndarray, exp_num: np.ndarray) -> np.ndarray | slice:
     """Index that sorts rows stably by (exp_num, block_num); a slice if they are sorted."""
     later, block = np.diff(exp_num), np.diff(block_num)
     if np.all((later > 0) | ((later == 0) & (block >= 0))):

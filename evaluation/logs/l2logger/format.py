@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from evaluation.json_types import JsonMapping
 from evaluation.logs.cells import Scalar
 from evaluation.logs.problems import Problem
 from evaluation.logs.tables import CONTROL
@@ -83,7 +84,7 @@ class LogRow:
     block_type: str
     block_subtype: str
     task_name: str
-    task_params: Mapping[str, Any]
+    task_params: JsonMapping
     exp_status: str
     timestamp: datetime | None
     metrics: Mapping[str, float]
@@ -130,7 +131,7 @@ class Log:
     path: Path
     format_version: str
     metrics_columns: tuple[str, ...]
-    scenario_info: Mapping[str, Any]
+    scenario_info: JsonMapping
     rows: tuple[LogRow, ...]
     regimes: tuple[Regime, ...]
     warnings: tuple[Problem, ...]

@@ -12,8 +12,9 @@ import numpy as np
 
 from evaluation.closing import Closing
 from evaluation.files import write_whole
+from evaluation.json_types import JsonMapping
 from evaluation.logs.cells import Place
-from evaluation.logs.l2logger.batch import checked_table
+from evaluation.logs.l2logger.batch import Columns, checked_table
 from evaluation.logs.l2logger.format import (
     DATA_FILE,
     DEFAULT_SUBTYPE,
@@ -66,8 +67,8 @@ class DataLogger(Closing):
         self,
         logging_base_dir: str | os.PathLike[str],
         scenario_name: str,
-        logger_info: Mapping[str, Any],
-        scenario_info: Mapping[str, Any] | None = None,
+        logger_info: JsonMapping,
+        scenario_info: JsonMapping | None = None,
     ) -> None:
         """Make the log directory with its two info files.
 
@@ -117,7 +118,7 @@ class DataLogger(Closing):
                 raise RecordError(f"{name} must be strict JSON: {error}") from error
             write_whole(self._directory / name, text)
 
-    def log_record(self, record: Mapping[str, Any]) -> None:
+    def log_record(self, record: Mapping[str, object]) -> None:
         """Append one episode; it is on disk when this returns.
 
         Args:
@@ -147,7 +148,7 @@ class DataLogger(Closing):
             self._count += 1
             self._latest[worker] = (block, episode)
 
-    def log_records(self, columns: Mapping[str, Any]) -> None:
+    def log_records(self, columns: Columns) -> None:
         """Append many episodes at once; they are on disk when this returns.
 
         Args:
@@ -195,7 +196,7 @@ class DataLogger(Closing):
         if self._closed:
             raise RecordError("the logger is closed: make another one")
 
-    def _checked_fields(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+    def _checked_fields(self, row: Mapping[str, object]) -> tuple[str, ...]:
         """Names of all columns in order."""
         for name in (*STANDARD_COLUMNS, *self._metrics):
             if name not in row:
@@ -216,7 +217,7 @@ class DataLogger(Closing):
             differing = ", ".join(sorted(set(fields) ^ set(self._fields)))
             raise self._error(differing, "every record must have the fields of the first one")
 
-    def _checked_cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked_cells(self, row: Mapping[str, object]) -> dict[str, Any]:
         """The checked cells of a record."""
         at = Place(self._count, "record", RecordError)
         cells = {name: _cell(value) for name, value in row.items()} | standard_cells(at, row)
@@ -258,7 +259,7 @@ class _Table:
         if not self._stream.tell():
             self.write(fields)
 
-    def write(self, values: Sequence[Any]) -> None:
+    def write(self, values: Sequence[object]) -> None:
         """Append a row; it is on disk when this returns."""
         write_line(self._stream, values)
         self._stream.flush()

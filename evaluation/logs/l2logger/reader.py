@@ -1,11 +1,12 @@
 """Reader of l2logger logs that reports every problem with file and line."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from evaluation.json_types import JsonMapping
 from evaluation.logs.l2logger.format import (
     DATA_FILE,
     DEFAULT_SUBTYPE,
@@ -119,7 +120,7 @@ class Header(NamedTuple):
 
     format_version: str
     metrics_columns: tuple[str, ...]
-    scenario_info: Mapping[str, Any]
+    scenario_info: JsonMapping
 
 
 def read_header(root: Path, problems: Problems) -> Header | None:
@@ -152,7 +153,7 @@ def _read(root: Path) -> tuple[Log | None, list[Problem]]:
 
 
 def _read_metrics_columns(
-    path: Path, info: Mapping[str, Any] | None, problems: Problems
+    path: Path, info: JsonMapping | None, problems: Problems
 ) -> tuple[str, ...]:
     if info is None:
         return ()
@@ -164,7 +165,7 @@ def _read_metrics_columns(
     return tuple(names)
 
 
-def _read_version(path: Path, info: Mapping[str, Any] | None, problems: Problems) -> str:
+def _read_version(path: Path, info: JsonMapping | None, problems: Problems) -> str:
     version = READABLE_VERSIONS[0] if info is None else info.get("log_format_version", "1.0")
     if version not in READABLE_VERSIONS:
         listed = " and ".join(READABLE_VERSIONS)
@@ -172,7 +173,7 @@ def _read_version(path: Path, info: Mapping[str, Any] | None, problems: Problems
     return str(version)
 
 
-def _check_scenario(path: Path, info: Mapping[str, Any] | None, problems: Problems) -> None:
+def _check_scenario(path: Path, info: JsonMapping | None, problems: Problems) -> None:
     if info is None:
         return
     for name, allowed in SCENARIO_FIELDS.items():

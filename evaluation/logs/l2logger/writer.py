@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import whole_directory
+from evaluation.json_types import JsonMapping
 from evaluation.logs.cells import Place, Scalar
 from evaluation.logs.l2logger.format import (
     DATA_FILE,
@@ -30,7 +31,7 @@ def write_log(
     scenario_name: str,
     rows: Sequence[LogRow],
     metrics_columns: Sequence[str],
-    scenario_info: Mapping[str, Any],
+    scenario_info: JsonMapping,
     worker_id: str = DEFAULT_WORKER,
     start: datetime | None = None,
 ) -> Path:
@@ -95,7 +96,7 @@ class NewLog:
         base_dir: str | os.PathLike[str],
         scenario_name: str,
         metrics_columns: Sequence[str],
-        scenario_info: Mapping[str, Any],
+        scenario_info: JsonMapping,
         start: datetime,
     ) -> "NewLog":
         """Make a log from checked arguments of a writer.
@@ -148,7 +149,7 @@ def directory_name(scenario_name: str, start: datetime) -> str:
     return f"{label}-{start.timestamp()}".replace(".", "-")
 
 
-def _checked_scenario_info(info: Mapping[str, Any]) -> str:
+def _checked_scenario_info(info: JsonMapping) -> str:
     for name, allowed in SCENARIO_FIELDS.items():
         if name in info and str(info[name]).lower() not in allowed:
             raise ValueError(
@@ -160,7 +161,7 @@ def _checked_scenario_info(info: Mapping[str, Any]) -> str:
         raise ValueError(f"scenario_info must be strict JSON: {error}") from error
 
 
-def _info_text(info: Mapping[str, Any]) -> str:
+def _info_text(info: JsonMapping) -> str:
     return json.dumps(dict(info), indent=2, allow_nan=False)
 
 
@@ -179,7 +180,7 @@ def header_of(metrics: Iterable[str], extras: Iterable[str]) -> tuple[str, ...]:
 
 
 def standard_cells(
-    at: Place, record: Mapping[str, Any], least: tuple[int, int] = (0, 0)
+    at: Place, record: Mapping[str, object], least: tuple[int, int] = (0, 0)
 ) -> dict[str, Any]:
     """Check the standard columns that all writers share; return their cells.
 
@@ -202,7 +203,7 @@ def _cells(
     row: LogRow,
     metrics: tuple[str, ...],
     extras: list[str],
-    defaults: Mapping[str, Any],
+    defaults: Mapping[str, object],
     least: tuple[int, int],
 ) -> dict[str, Any]:
     """The checked cells of a row."""

@@ -23,8 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from evaluation.json_types import JsonMapping
 from evaluation.logs.cells import Scalar
 from evaluation.logs.problems import Problem
 
@@ -84,7 +85,7 @@ class LogRow:
 
     phase: str
     class_name: str
-    params: Mapping[str, Any]
+    params: JsonMapping
     block: int
     task: int
     measures: Mapping[str, float]
@@ -115,7 +116,7 @@ class Block(NamedTuple):
     phase_number: int
     phase_type: str
     class_name: str
-    params: Mapping[str, Any]
+    params: JsonMapping
 
 
 @dataclass(frozen=True)

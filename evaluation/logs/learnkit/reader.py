@@ -6,8 +6,9 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from evaluation.json_types import JsonMapping
 from evaluation.logs.learnkit.format import (
     DATA_FILE,
     REPORT_COLUMNS,
@@ -111,9 +112,9 @@ def _read(root: Path) -> tuple[Log | None, list[Problem]]:
     return Log(root, tuple(measures), blocks, rows, tuple(problems.problems)), problems.problems
 
 
-def _read_reports(root: Path, problems: Problems) -> dict[_Key, Mapping[str, Any]]:
+def _read_reports(root: Path, problems: Problems) -> dict[_Key, JsonMapping]:
     """The parameters of every block of every worker."""
-    reports: dict[_Key, Mapping[str, Any]] = {}
+    reports: dict[_Key, JsonMapping] = {}
     for path in find_tables(root, REPORT_FILE, problems):
         _, lines = read_table(path, REPORT_COLUMNS, problems) or ((), ())
         for cells in lines:
@@ -144,7 +145,7 @@ def _read_key(cells: Cells) -> _Key | None:
 
 def _read_table(
     path: Path,
-    reports: Mapping[_Key, Mapping[str, Any]],
+    reports: Mapping[_Key, JsonMapping],
     measures: dict[str, None],
     problems: Problems,
 ) -> Iterator[Placed]:

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from evaluation.closing import Closing
 from evaluation.files import whole_directory
+from evaluation.json_types import JsonMapping
 from evaluation.logs import home
 from evaluation.logs.cells import Place, Scalar
 from evaluation.logs.learnkit.format import (
@@ -112,7 +113,7 @@ class RunLogger(Closing):
         self,
         phase: str,
         class_name: str,
-        params: Mapping[str, Any] | None = None,
+        params: JsonMapping | None = None,
         *,
         block: int | None = None,
         task: int | None = None,
@@ -158,7 +159,7 @@ class RunLogger(Closing):
             self._last = row
         return row
 
-    def _next_block(self, phase: str, class_name: str, params: Mapping[str, Any]) -> int:
+    def _next_block(self, phase: str, class_name: str, params: JsonMapping) -> int:
         last = self._last
         if last is None:
             return 0

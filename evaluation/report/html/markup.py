@@ -2,15 +2,15 @@
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.metrics.table import BY_NAME
 
 TALL = 30
 """Rows beyond which a table scrolls by itself."""
 
 
-def number(value: Any, path: str) -> str:
+def number(value: JsonValue, path: str) -> str:
     """Return a number of the JSON as HTML, shown with four digits."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return html.escape(str(value))
@@ -23,12 +23,12 @@ def shown(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
-def is_entry(value: Any) -> bool:
+def is_entry(value: JsonValue) -> bool:
     """Whether a JSON value is a number with an interval."""
     return isinstance(value, Mapping) and ("mean" in value or "value" in value) and "low" in value
 
 
-def entry(value: Mapping[str, Any], path: str) -> str:
+def entry(value: JsonMapping, path: str) -> str:
     """HTML of a number with its interval, or of the reason why it is missing."""
     name = "mean" if "mean" in value else "value"
     if value[name] is None:
@@ -41,7 +41,7 @@ def entry(value: Mapping[str, Any], path: str) -> str:
     return f'{text} <span class="low">[{", ".join(ends)}]</span>'
 
 
-def cell(value: Any, path: str) -> str:
+def cell(value: JsonValue, path: str) -> str:
     """HTML of any JSON value."""
     if is_entry(value):
         return entry(value, path)
@@ -67,7 +67,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "")
     )
 
 
-def facts(values: Mapping[str, Any], path: str = "") -> str:
+def facts(values: JsonMapping, path: str = "") -> str:
     """A table of names and values."""
     rows = [
         [html.escape(k.replace("_", " ")), cell(v, pointer(path, k))] for k, v in values.items()
@@ -75,7 +75,7 @@ def facts(values: Mapping[str, Any], path: str = "") -> str:
     return table(("what", "value"), rows, "facts")
 
 
-def metrics(values: Mapping[str, Any], path: str) -> str:
+def metrics(values: JsonMapping, path: str) -> str:
     """A table of metrics, each with its interval and meaning."""
     rows = [
         [
@@ -88,7 +88,7 @@ def metrics(values: Mapping[str, Any], path: str) -> str:
     return table(("metric", "mean [95 % interval]", "what it means"), rows, f"metrics of {path}")
 
 
-def records(values: Sequence[Mapping[str, Any]], path: str) -> str:
+def records(values: Sequence[JsonMapping], path: str) -> str:
     """A table of JSON objects with the same fields; objects of entries become columns."""
     flat = [dict(_columns(value, f"{path}/{i}")) for i, value in enumerate(values)]
     names = list(dict.fromkeys(name for row in flat for name in row))
@@ -96,7 +96,7 @@ def records(values: Sequence[Mapping[str, Any]], path: str) -> str:
     return table([name.replace("_", " ") for name in names], rows, path.strip("/"))
 
 
-def _columns(value: Mapping[str, Any], path: str) -> list[tuple[str, str]]:
+def _columns(value: JsonMapping, path: str) -> list[tuple[str, str]]:
     columns: list[tuple[str, str]] = []
     for name, inside in value.items():
         place = pointer(path, name)

@@ -4,8 +4,8 @@ import functools
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from evaluation.json_types import JsonObject
 from jaxsim.render import pages
 
 FOLDER = "evaluation.report.html"
@@ -32,7 +32,7 @@ class Chart:
     bands: Mapping[str, Sequence[Sequence[float | None]]]
     shades: Sequence[tuple[float, float, str]] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values."""
         return {
             "label": self.label,
@@ -62,7 +62,7 @@ class Section:
 
 def page(title: str, sections: Sequence[Section]) -> str:
     """Return an HTML page with a title and sections."""
-    charts: list[dict[str, Any]] = []
+    charts: list[JsonObject] = []
     parts, contents = [], []
     for number, section in enumerate(sections):
         chart = ""

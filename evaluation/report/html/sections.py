@@ -3,11 +3,11 @@
 import html
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.records import Records
 from evaluation.report.html import markup
@@ -25,7 +25,7 @@ RESAMPLES = 1000
 """Bootstrap resamples for the band of a curve, which needs no third digit."""
 
 
-def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: str = "DIR") -> str:
+def of_run(report: JsonMapping, records: Records, command: str = "", run: str = "DIR") -> str:
     """Return the page of a run of a syllabus.
 
     Args:
@@ -51,7 +51,7 @@ def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: 
 
 def of_report(
     title: str,
-    report: Mapping[str, Any],
+    report: JsonMapping,
     command: str = "",
     axes: Sequence[str] = AXES,
     more: Sequence[Section] = (),
@@ -77,14 +77,14 @@ def of_report(
     return page(title, [*sections, *more])
 
 
-def _is_group(value: Any) -> bool:
+def _is_group(value: JsonValue) -> bool:
     """Whether a JSON value is shown as a separate table."""
     if isinstance(value, list):
         return bool(value) and all(isinstance(one, dict) for one in value)
     return isinstance(value, dict) and any(isinstance(one, dict) for one in value.values())
 
 
-def _group(value: Any, path: str) -> str:
+def _group(value: JsonValue, path: str) -> str:
     if isinstance(value, list):
         return markup.records(value, path)
     if all(markup.is_entry(one) for one in value.values()):
@@ -97,7 +97,7 @@ def _group(value: Any, path: str) -> str:
     return "".join(parts)
 
 
-def _chart_of(value: Any, axes: Sequence[str]) -> Chart | None:
+def _chart_of(value: JsonValue, axes: Sequence[str]) -> Chart | None:
     """A chart of rows with an axis and means with intervals, such as a training curve."""
     if not isinstance(value, list) or len(value) < 2:
         return None
@@ -115,7 +115,7 @@ def _chart_of(value: Any, axes: Sequence[str]) -> Chart | None:
     return Chart(axis, [row[axis] for row in value], lines, bands)
 
 
-def _played(report: Mapping[str, Any], command: str) -> Section:
+def _played(report: JsonMapping, command: str) -> Section:
     names = ("agent", "lifetimes", "episodes", "incomplete_episodes", "seed", "width", "measure")
     facts = {n: report[n] for n in names if n in report}
     facts |= {"syllabus": report["syllabus"], "window": report["window"]}
@@ -162,7 +162,7 @@ def _curve(records: Records, measure: str) -> Section:
     return Section("Curve", text, "", chart)
 
 
-def _metrics(report: Mapping[str, Any]) -> Section:
+def _metrics(report: JsonMapping) -> Section:
     body = markup.metrics(report["metrics"], "/metrics")
     lifelong = report.get("lifelong", {}).get("metrics", {})
     if lifelong:
@@ -172,7 +172,7 @@ def _metrics(report: Mapping[str, Any]) -> Section:
     return Section("Metrics", text, body)
 
 
-def _blocks(report: Mapping[str, Any]) -> Section:
+def _blocks(report: JsonMapping) -> Section:
     rows = [
         {k: v for k, v in block.items() if k != "parameters"}
         | {"parameters": block["parameters"] or "defaults"}
@@ -185,7 +185,7 @@ def _blocks(report: Mapping[str, Any]) -> Section:
     )
 
 
-def _matrix(report: Mapping[str, Any]) -> list[Section]:
+def _matrix(report: JsonMapping) -> list[Section]:
     """Performance on each task in each test, and the loss since the best test so far."""
     tests: dict[str, dict[str, tuple[float, str]]] = {}
     phases: list[str] = []
@@ -231,7 +231,7 @@ def _matrix(report: Mapping[str, Any]) -> list[Section]:
     ]
 
 
-def _novelty(report: Mapping[str, Any]) -> list[Section]:
+def _novelty(report: JsonMapping) -> list[Section]:
     """Scores of novelty predictions, over lifetimes and by block."""
     if "novelty" not in report:
         return []
@@ -245,7 +245,7 @@ def _novelty(report: Mapping[str, Any]) -> list[Section]:
     return [Section("Novelty detection", text, body)]
 
 
-def _capabilities(report: Mapping[str, Any]) -> list[Section]:
+def _capabilities(report: JsonMapping) -> list[Section]:
     """Scores of the core capabilities."""
     rows = []
     for name, scores in report.get("capabilities", {}).items():

@@ -3,9 +3,12 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from evaluation.arguments import Commands, add_command, add_out
+
+if TYPE_CHECKING:
+    from evaluation.sailon.pictures import Pictures
 
 BROKER: Final = "amqp://guest:guest@127.0.0.1:5672/%2F"
 ENDED_EARLY: Final = 1
@@ -45,7 +48,7 @@ def add_to(parts: Commands) -> None:
     serve.set_defaults(handler=_serve)
 
 
-def add_image(part: Any) -> None:
+def add_image(part: argparse.ArgumentParser) -> None:
     """Add the option for pictures in feature vectors."""
     part.add_argument(
         "--image",
@@ -55,7 +58,7 @@ def add_image(part: Any) -> None:
     )
 
 
-def pictures(pixels: int | None) -> Any:
+def pictures(pixels: int | None) -> "Pictures | None":
     """`Pictures` for the option `--image`; None without it."""
     if pixels is None:
         return None

@@ -7,10 +7,10 @@ Source: the wire contract of the WSU novelty generator 0.8; written anew.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NoReturn
 
+from evaluation.json_types import JsonMapping, JsonObject
 from jaxsim.parameters import shown
 
 REQUESTS_QUEUE: Final = "experiment.request.v0.8"
@@ -27,7 +27,7 @@ REQUEST_TRIALS: Final = "request_experiment_trials"
 REQUEST_STATE: Final = "request_state"
 BENCHMARK_DATA: Final = "benchmark_data"
 
-Message = dict[str, Any]
+Message = JsonObject
 
 
 class BadMessage(ValueError):
@@ -71,11 +71,11 @@ def decode(body: bytes) -> Message:
     return message
 
 
-def _refuse(token: str) -> Any:
+def _refuse(token: str) -> NoReturn:
     raise ValueError(f"{token} is not a JSON number")
 
 
-def encode(message: Mapping[str, Any]) -> bytes:
+def encode(message: JsonMapping) -> bytes:
     """Write a message."""
     return json.dumps([message], allow_nan=False).encode()
 
@@ -85,7 +85,7 @@ def refusal(reason: str) -> Message:
     return {"obj_type": "casas_response", "status": "error", "error_message": reason}
 
 
-def model_of(request: Mapping[str, Any]) -> Message:
+def model_of(request: JsonMapping) -> Message:
     """Decode `model` of a request for an experiment: an object, or its JSON text.
 
     Raises:
@@ -102,7 +102,7 @@ def model_of(request: Mapping[str, Any]) -> Message:
     return model
 
 
-def name_of(model: Mapping[str, Any]) -> str:
+def name_of(model: JsonMapping) -> str:
     """The agent's name, cut to `MAX_NAME` characters; "agent" for none."""
     name = model.get("model_name")
     return name[:MAX_NAME] if isinstance(name, str) and name.strip() else "agent"

@@ -6,11 +6,12 @@ and answers it, so that the agent sees the sequence of the generator's messages.
 
 import queue
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from evaluation.clock import Clock
+from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.sailon.serve import protocol
 from evaluation.sailon.serve.protocol import BadMessage, Delivery, Message
 
@@ -23,7 +24,7 @@ REMEMBERED: Final = 16
 MOST_PROBLEMS: Final = 100
 """Largest number of problems of a conversation that are kept."""
 
-Send = Callable[[Delivery, Mapping[str, Any]], None]
+Send = Callable[[Delivery, JsonMapping], None]
 
 
 class Gone(Exception):
@@ -93,7 +94,7 @@ class Conversation:
         except queue.Empty:
             return None
 
-    def reply(self, obj_type: str, **fields: Any) -> None:
+    def reply(self, obj_type: str, **fields: JsonValue) -> None:
         """Answer the request that was received last, if it is not answered yet."""
         if self._due is None:
             return
@@ -170,7 +171,7 @@ class RemoteAgent:
         """Why the experiment ends early if the agent did not ask for it."""
         return self.talk.gone
 
-    def _state(self, obj_type: str, limit: float | None = None, **fields: Any) -> None:
+    def _state(self, obj_type: str, limit: float | None = None, **fields: JsonValue) -> None:
         """Answer the next request for the state."""
         self._receive(protocol.REQUEST_STATE, limit=limit)
         self.talk.reply(obj_type, **fields)
@@ -203,7 +204,7 @@ class RemoteAgent:
         """Wait until the agent is back."""
         self._state("training_model_end", limit=self.training_limit)
 
-    def trial_start(self, trial_number: int, novelty_description: Mapping[str, Any]) -> None:
+    def trial_start(self, trial_number: int, novelty_description: JsonMapping) -> None:
         """Announce a trial."""
         self._state(
             "trial_start",
@@ -240,18 +241,18 @@ class RemoteAgent:
         self._state("testing_episode_start", episode_number=episode_number, total_episodes=0)
 
     def training_instance(
-        self, feature_vector: Mapping[str, Any], feature_label: Mapping[str, Any]
-    ) -> Any:
+        self, feature_vector: JsonMapping, feature_label: JsonMapping
+    ) -> JsonValue:
         """Send a feature vector and its label; return the agent's answer."""
         return self._instance("training", feature_vector, feature_label=dict(feature_label))
 
     def testing_instance(
-        self, feature_vector: Mapping[str, Any], novelty_indicator: bool | None = None
-    ) -> Any:
+        self, feature_vector: JsonMapping, novelty_indicator: bool | None = None
+    ) -> JsonValue:
         """Send a feature vector; return the agent's answer."""
         return self._instance("testing", feature_vector, novelty_indicator=novelty_indicator)
 
-    def _instance(self, mode: str, feature_vector: Mapping[str, Any], **fields: Any) -> Any:
+    def _instance(self, mode: str, feature_vector: JsonMapping, **fields: JsonValue) -> JsonValue:
         self._receive(f"request_{mode}_data")
         now = self.wall()
         self.talk.reply(
@@ -269,27 +270,27 @@ class RemoteAgent:
             self.end_experiment_early |= mode == "testing"
         return message.get("label_prediction")
 
-    def training_performance(self, performance: float, feedback: Any = None) -> None:
+    def training_performance(self, performance: float, feedback: JsonValue = None) -> None:
         """Acknowledge an action."""
         self._performance("training", performance, feedback)
 
-    def testing_performance(self, performance: float, feedback: Any = None) -> None:
+    def testing_performance(self, performance: float, feedback: JsonValue = None) -> None:
         """Acknowledge an action."""
         self._performance("testing", performance, feedback)
 
-    def _performance(self, mode: str, performance: float, feedback: Any) -> None:
+    def _performance(self, mode: str, performance: float, feedback: JsonValue) -> None:
         fields = {"secret": self.secret, "performance": performance, "feedback": feedback}
         self.talk.reply(f"{mode}_data_ack", **fields)
 
-    def training_episode_end(self, performance: float, feedback: Any = None) -> Any:
+    def training_episode_end(self, performance: float, feedback: JsonValue = None) -> JsonValue:
         """Answer the last action of an episode; return what the agent reports of novelty."""
         return self._episode_end("training", performance, feedback)
 
-    def testing_episode_end(self, performance: float, feedback: Any = None) -> Any:
+    def testing_episode_end(self, performance: float, feedback: JsonValue = None) -> JsonValue:
         """Answer the last action of an episode; return what the agent reports of novelty."""
         return self._episode_end("testing", performance, feedback)
 
-    def _episode_end(self, mode: str, performance: float, feedback: Any) -> Any:
+    def _episode_end(self, mode: str, performance: float, feedback: JsonValue) -> JsonValue:
         self.talk.reply(f"{mode}_episode_end", performance=performance, feedback=feedback)
         message = self._receive(f"{mode}_episode_novelty")
         self.talk.reply(f"{mode}_episode_novelty_ack")

@@ -9,12 +9,13 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from evaluation.clock import Clock, SystemClock
+from evaluation.json_types import JsonMapping
 from evaluation.sailon import interactive
 from evaluation.sailon.experiment import Experiment
 from evaluation.sailon.pictures import Pictures
@@ -89,7 +90,7 @@ class Server:
         self._experiment, self._transport, self._agents = experiment, transport, agents
         self._out, self._clock, self._wall, self._note = out, clock or SystemClock(), wall, note
         self._pictures = pictures
-        self._outbox: queue.SimpleQueue[tuple[Delivery, Mapping[str, Any]]] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[tuple[Delivery, JsonMapping]] = queue.SimpleQueue()
         self._registered: dict[str, Message] = {}
         self.seats: list[Seat] = []
 
@@ -130,7 +131,7 @@ class Server:
                 body = protocol.encode(message)
                 self._transport.send(delivery.reply_to, body, delivery.correlation_id)
 
-    def _send(self, delivery: Delivery, message: Mapping[str, Any]) -> None:
+    def _send(self, delivery: Delivery, message: JsonMapping) -> None:
         self._outbox.put((delivery, message))
         self._transport.wake()
 

@@ -1,6 +1,6 @@
 """The interface between a sweep and its base command."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -59,7 +59,7 @@ class Place:
     folder: Path | None = None
     stop: Stop = field(default_factory=Stop)
 
-    def file(self, value: Any) -> Path:
+    def file(self, value: object) -> Path:
         """The copy of the file that a value names, or the file itself if there is no copy."""
         return self.inputs.get(str(value), Path(str(value)))
 
@@ -105,7 +105,7 @@ class Base(Protocol):
         """Columns of `PackResults.rows`."""
 
 
-def complete(base: Base, values: Values) -> dict[str, Any]:
+def complete(base: Base, values: Values) -> Values:
     """Fill in the defaults of the base.
 
     Raises:
@@ -135,7 +135,7 @@ def typed(values: Values, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
             raise ValueError(f"{name} is {value!r}; it must be {description}")
 
 
-def paths(values: Values, fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def paths(values: Values, fields: Collection[str], prefix: str = "") -> dict[str, Any]:
     """Values that are not fields, by path; without those that begin with `prefix`."""
     return {k: v for k, v in values.items() if k not in fields and not (prefix and _in(k, prefix))}
 
@@ -171,7 +171,10 @@ def no_such(name: str, allowed: Sequence[str]) -> ValueError:
 
 
 def metrics_table(
-    cells: Sequence[int], names: Sequence[str], columns: Mapping[str, np.ndarray], reason: Any
+    cells: Sequence[int],
+    names: Sequence[str],
+    columns: Mapping[str, np.ndarray],
+    reason: np.ndarray,
 ) -> pa.Table:
     """Make a table of metrics.
 
@@ -182,7 +185,7 @@ def metrics_table(
       reason: (C, M) text, None if nothing is missing.
     """
     count = len(names)
-    arrays: list[Any] = [
+    arrays: list[pa.Array] = [
         pa.array(np.repeat(np.asarray(cells, np.int64), count)),
         pa.array(list(names) * len(cells), pa.string()),
     ]

@@ -28,7 +28,8 @@ from evaluation.sweep.bases.base import (
     typed,
 )
 from evaluation.sweep.grid import Cell, Keys
-from jaxsim import counters, registry
+from jaxsim import Totals, counters, registry
+from jaxsim.pytrees import Params
 
 FIELDS: Final[Mapping[str, Value | None]] = {
     "agent": "pd",
@@ -142,8 +143,8 @@ class BuiltTask(NamedTuple):
     """
 
     env: Any
-    params: Any
-    kind: np.dtype[Any]
+    params: Params
+    kind: np.dtype[np.void]
     record: bytes
 
 
@@ -153,7 +154,9 @@ def _make(values: Values) -> BuiltTask:
 
 
 @lru_cache(maxsize=4096)
-def _build(task: str, level: tuple[Any, ...], physics: tuple[tuple[str, Value], ...]) -> BuiltTask:
+def _build(
+    task: str, level: tuple[Value, ...], physics: tuple[tuple[str, Value], ...]
+) -> BuiltTask:
     """Build a task; cached, because every seed and agent plays the same physics."""
     options = dict(zip(("level", "difficulty"), level, strict=False))
     host = {"host": True} if registry.spec(task).task in HOST_TASKS else {}
@@ -165,11 +168,11 @@ def _build(task: str, level: tuple[Any, ...], physics: tuple[tuple[str, Value], 
 
 
 @lru_cache(maxsize=64)
-def _kind(leaves: tuple[tuple[str, tuple[int, ...]], ...]) -> np.dtype[Any]:
+def _kind(leaves: tuple[tuple[str, tuple[int, ...]], ...]) -> np.dtype[np.void]:
     return np.dtype([(str(place), *leaf) for place, leaf in enumerate(leaves)])
 
 
-def _stacked(tasks: Sequence[BuiltTask]) -> Any:
+def _stacked(tasks: Sequence[BuiltTask]) -> Params:
     """Stack parameters as one tree with a leading axis, from bytes: `np.stack` is far slower."""
     kind = tasks[0].kind
     if any(one.kind is not kind for one in tasks):
@@ -179,7 +182,7 @@ def _stacked(tasks: Sequence[BuiltTask]) -> Any:
     return jax.tree.unflatten(jax.tree.structure(tasks[0].params), columns)
 
 
-def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:
+def _rows(numbers: np.ndarray, episodes: int, totals: Totals) -> pa.Table:
     arrays = [
         np.repeat(numbers, episodes),
         np.tile(np.arange(episodes, dtype=np.int32), len(numbers)),
@@ -192,7 +195,7 @@ def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:
     return pa.Table.from_arrays([pa.array(column) for column in arrays], schema=ROWS)
 
 
-def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.Table:
+def _metrics(numbers: np.ndarray, episodes: int, totals: Totals, seed: int) -> pa.Table:
     """Metrics of each cell: means with the intervals of `jaxsim evaluate`, shares with Wilson's."""
     complete = np.asarray(totals.complete, bool)
     fallen = np.asarray(totals.terminated, bool) & complete

@@ -1,7 +1,7 @@
 """Common parts of the bases `run` and `train`: schedules, learners, records, checkpoints."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Busy, Checkpoints, Pace
 from evaluation.checkpoints.loading import PREFIX, SavedAgent, player
 from evaluation.files import ResultFiles
+from evaluation.json_types import JsonMapping
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
 from evaluation.sweep.bases.base import METRICS, Place, Values, agent_of, below
@@ -22,6 +23,7 @@ from evaluation.sweep.grid import Cell
 from evaluation.tasks import Tasks
 from jaxsim import registry, training
 from jaxsim.agents import Agent
+from jaxsim.env import Env
 from jaxsim.parameters import unknown
 from jaxsim.training import a2c, ppo_leans
 from jaxsim.training.settings import BOUNDS
@@ -44,7 +46,7 @@ COPIES: Final = 4
 """Copies of a learner's memory on the device and the host; measured."""
 
 
-def schedule_with(schedule: Schedule, values: Mapping[str, Any]) -> Schedule:
+def schedule_with(schedule: Schedule, values: Values) -> Schedule:
     """Set parameters in all blocks whose task has them.
 
     Raises:
@@ -174,7 +176,7 @@ def _play_with_checkpoints(
     lifetimes: int,
     width: int,
     place: Place,
-    play: Any,
+    play: Callable[[Checkpoints | None], Records],
 ) -> Records:
     """Play with checkpoints in the sweep's folder, and remove them in the end."""
     if place.folder is None:
@@ -223,7 +225,7 @@ def rows(cells: Sequence[Cell], records: Sequence[Records]) -> pa.Table:
 
 
 def metrics(
-    cells: Sequence[Cell], entries_of_cells: Sequence[Mapping[str, Mapping[str, Any]]]
+    cells: Sequence[Cell], entries_of_cells: Sequence[Mapping[str, JsonMapping]]
 ) -> pa.Table:
     """Table with one row per cell and metric.
 
@@ -248,7 +250,7 @@ def metrics(
     return pa.Table.from_pylist(table_rows, schema=METRICS)
 
 
-def worlds(schedule: Schedule) -> tuple[Any, ...]:
+def worlds(schedule: Schedule) -> tuple[Env, ...]:
     """Environments of a schedule, on which its program depends."""
     return tuple(world.env for world in Tasks.of(schedule).worlds)
 

@@ -8,11 +8,12 @@ pack has the L lifetimes from k L on. A cell alone in its pack equals `jaxsim ru
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from evaluation import scanner
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.l2m.syllabus import load
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.records import MEASURES
@@ -126,7 +127,7 @@ def _loaded(path: Path) -> Schedule:
     return load(path)
 
 
-def _entries(report: Mapping[str, Any]) -> dict[str, Any]:
+def _entries(report: JsonMapping) -> JsonObject:
     """All metrics of a report by name: of the syllabus, lifelong ones, and of each block."""
     entries = dict(report["metrics"])
     entries |= {f"lifelong/{name}": entry for name, entry in report["lifelong"]["metrics"].items()}

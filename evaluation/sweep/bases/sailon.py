@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics.reasons import Reason, sentence_of
 from evaluation.report.entries import number
 from evaluation.sailon import evaluate
@@ -44,7 +45,7 @@ FIELDS: Final[Mapping[str, Value | None]] = {
 }
 TOGETHER: Final = ("level", "difficulty", "visibility")
 """Fields in which the cells of one experiment may differ."""
-COPIED: Final[Mapping[str, Any]] = {
+COPIED: Final[Mapping[str, pa.DataType]] = {
     "trial_index": pa.int32(),
     "episode_index": pa.int32(),
     "performance": pa.float64(),
@@ -112,7 +113,7 @@ class Sailon:
 
     def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
         """Play a pack as experiments."""
-        by_cell: dict[int, tuple[pa.Table, dict[str, Any]]] = {}
+        by_cell: dict[int, tuple[pa.Table, JsonObject]] = {}
         for members in _experiments(cells):
             job = _job([cell.values for cell in members], place)
             # Not `checked`: nothing is written to a directory.
@@ -154,13 +155,13 @@ def _experiments(cells: Sequence[Cell]) -> list[list[Cell]]:
     sizes = [len(set(column)) for column in zip(*values, strict=True)]
     if len(set(values)) == len(values) == np.prod(sizes):
         return [list(cells)]
-    rows: dict[tuple[Any, ...], list[Cell]] = {}
+    rows: dict[tuple[Value, ...], list[Cell]] = {}
     for cell, (_, *rest) in zip(cells, values, strict=True):
         rows.setdefault(tuple(rest), []).append(cell)
     return list(rows.values())
 
 
-def _of_cell(cell: Cell, result: evaluate.Evaluation) -> tuple[pa.Table, dict[str, Any]]:
+def _of_cell(cell: Cell, result: evaluate.Evaluation) -> tuple[pa.Table, JsonObject]:
     values = cell.values
     tested, baseline = result.agent.tested(), result.baseline.tested()
     mask = (

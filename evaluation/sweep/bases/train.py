@@ -1,12 +1,13 @@
 """Cells of `jaxsim train`: a learner on one task; hyper-parameters that are data are lanes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from evaluation import scanner
+from evaluation.json_types import JsonObject
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
@@ -116,10 +117,10 @@ def _width(values: Values) -> int:
     return _course(values).full_speed_width if width == "" else int(width)
 
 
-def _entries(curve: Curve) -> dict[str, Any]:
+def _entries(curve: Curve) -> JsonObject:
     """Performance in every evaluation, the last one first."""
 
-    def entry(index: int) -> dict[str, Any]:
+    def entry(index: int) -> JsonObject:
         numbers = {n: getattr(curve, n)[index] for n in ("mean", "low", "high")}
         finite = {n: float(v) if np.isfinite(v) else None for n, v in numbers.items()}
         reason = {"reason": "a single lifetime has no interval"} if curve.lifetimes < 2 else {}

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.env import Env
-from jaxsim.pytrees import Params
+from jaxsim.json_types import JsonObject
+from jaxsim.pytrees import Leaf, Params, Tree
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
 from jaxsim.worlds.cartpole3d import State
@@ -84,10 +85,10 @@ class Film:
             ceiling=_one(s.ceiling),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain JSON values, as the page reads them."""
         s = self.places
-        values: dict[str, Any] = {
+        values: JsonObject = {
             "title": self.title,
             "facts": self.facts,
             "note": self.note,
@@ -115,7 +116,7 @@ class Film:
         return values
 
 
-def film(env: Env, params: Params, states: Any, **fields: Any) -> Film:
+def film(env: Env, params: Params, states: Tree, **fields: Any) -> Film:
     """Make a film of the states of an episode.
 
     Args:
@@ -141,7 +142,7 @@ def film(env: Env, params: Params, states: Any, **fields: Any) -> Film:
     return result
 
 
-def poses(env: Any, params: Params, states: Any) -> Scene:
+def poses(env: Any, params: Params, states: Tree) -> Scene:
     """Return the true places, not those that sensors report a tick late.
 
     Args:
@@ -160,16 +161,16 @@ def poses(env: Any, params: Params, states: Any) -> Scene:
     return jax.tree.map(_plain, replace(places, cart=cart))
 
 
-def _plain(leaf: Any) -> np.ndarray:
+def _plain(leaf: Leaf) -> np.ndarray:
     value = np.asarray(leaf)
     return value if value.dtype == bool else value.astype(np.float64)
 
 
-def _rows(points: Any) -> np.ndarray:
+def _rows(points: Vector) -> np.ndarray:
     return np.stack(np.broadcast_arrays(*points), -1)
 
 
-def _one(value: Any) -> float:
+def _one(value: Leaf) -> float:
     """A size that is the same at every tick, as a number."""
     return round(float(np.ravel(np.asarray(value))[0]), 6)
 

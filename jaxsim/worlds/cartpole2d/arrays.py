@@ -1,18 +1,19 @@
 """States to and from named NumPy arrays, for tests, recordings and people."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
-from jaxsim.worlds.cartpole2d.types import ZONES, Config, Motion, State
+from jaxsim.worlds.cartpole2d.types import ZONES, Config, Motion, Scalar, State
 
 SHAPES = {"p1": (4,), "reported": (4,), "zone_drag": (len(ZONES),), "tick": ()}
 """Names and shapes behind the batch axes."""
 
 
-def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) -> State:
+def state_from_arrays(mapping: Mapping[str, npt.ArrayLike], config: Config | None = None) -> State:
     """Build a state from named arrays; leading batch axes are kept.
 
     Args:
@@ -35,7 +36,7 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
     values.setdefault("tick", np.zeros(batch, int))
     _check(values, batch)
 
-    def split(name: str) -> list[Any]:
+    def split(name: str) -> list[jax.Array]:
         return [jnp.asarray(values[name][..., i], dtype) for i in range(SHAPES[name][0])]
 
     tick = jnp.asarray(values["tick"], jnp.int32)
@@ -59,7 +60,7 @@ def _check(values: Mapping[str, np.ndarray], batch: tuple[int, ...]) -> None:
 def state_to_arrays(state: State) -> dict[str, np.ndarray]:
     """Turn a state into named arrays, the inverse of `state_from_arrays`."""
 
-    def stack(leaves: Any) -> np.ndarray:
+    def stack(leaves: Iterable[Scalar]) -> np.ndarray:
         return np.stack([np.asarray(leaf) for leaf in leaves], axis=-1)
 
     def listed(motion: Motion) -> np.ndarray:

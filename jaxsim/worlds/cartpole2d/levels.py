@@ -1,10 +1,10 @@
 """Levels 50 to 53 and the parameters that a user may set by name."""
 
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxsim.parameters import Parameter, Rows, Values
 from jaxsim.worlds.cartpole2d.types import Config, Params
@@ -49,7 +49,7 @@ def levels() -> tuple[Level, ...]:
     return tuple(CATALOGUE.values())
 
 
-def params_of(level: int, difficulty: str, dtype: Any) -> Params:
+def params_of(level: int, difficulty: str, dtype: DTypeLike) -> Params:
     """Parameters of a level.
 
     Args:

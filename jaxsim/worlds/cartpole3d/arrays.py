@@ -1,11 +1,11 @@
 """States to and from named NumPy arrays, for tests, recordings and people."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.types import (
@@ -14,6 +14,7 @@ from jaxsim.worlds.cartpole3d.types import (
     Config,
     Pose,
     Rail,
+    Scalar,
     State,
     Supply,
     Vector,
@@ -48,7 +49,7 @@ def _pose(position: np.ndarray, yaw: np.ndarray, q: np.ndarray, number: Number) 
     )
 
 
-def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) -> State:
+def state_from_arrays(mapping: Mapping[str, npt.ArrayLike], config: Config | None = None) -> State:
     """Build a state from named arrays; leading batch axes are kept.
 
     Args:
@@ -163,7 +164,7 @@ def state_to_arrays(state: State) -> dict[str, np.ndarray]:
       NumPy arrays with the names above; `cart_yaw` is in (-2 pi, 2 pi].
     """
 
-    def stack(*leaves: Any) -> np.ndarray:
+    def stack(*leaves: Scalar) -> np.ndarray:
         return np.stack([np.asarray(leaf) for leaf in leaves], axis=-1)
 
     def yaw(pose: Pose) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxsim import backend, parameters, rng
 from jaxsim.parameters import Values
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import slots
@@ -237,12 +238,12 @@ class CartPole3D(World):
         number[number < 0] = len(parts)
         return (*parts, self), number
 
-    def carried(self, state: State) -> Any:
+    def carried(self, state: State) -> Tree:
         """The part of a state that its observation and the next running step read."""
         removed: Any = {"step": None, "done": None}
         return replace(state, **removed)
 
-    def resumed(self, carried: Any, length: jax.Array) -> State:
+    def resumed(self, carried: Tree, length: jax.Array) -> State:
         """The full state from its carried part."""
         return replace(carried, step=length, done=length >= self.max_steps)
 

@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
+from jaxsim.json_types import JsonObject
 from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, NOTHING, TOLD, hint
 from jaxsim.worlds.cartpole3d.original.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
@@ -42,7 +43,7 @@ class Level:
         return any(other != self.overrides[0] for other in self.overrides)
 
     @property
-    def hints(self) -> dict[int, list[dict[str, Any]]]:
+    def hints(self) -> dict[int, list[JsonObject]]:
         """Hints of the first feature vector of an episode, by hint level; see `hints.hint`."""
         return {hint_level: hint(self.number, hint_level) for hint_level in HINT_LEVELS}
 
@@ -193,7 +194,7 @@ EVALUATED = (NOMINAL, *sorted(NAMED, key=lambda number: (-(number // 100), numbe
 SAME_START = 112  # the level whose episodes are all the same
 
 
-def params_of(level: int, difficulty: str, dtype: Any) -> Params:
+def params_of(level: int, difficulty: str, dtype: DTypeLike) -> Params:
     """Parameters of a level.
 
     Args:

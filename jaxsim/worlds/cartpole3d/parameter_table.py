@@ -378,7 +378,7 @@ def terms_of(params: Params) -> set[str]:
     return {term for term, needed in needed_terms(params).items() if needed}
 
 
-def needed_terms(params: Params) -> dict[str, Any]:
+def needed_terms(params: Params) -> dict[str, np.ndarray]:
     """Whether concrete parameters need each optional part of the physics.
 
     Args:
@@ -405,11 +405,11 @@ def needed_terms(params: Params) -> dict[str, Any]:
     }
 
 
-def _above(params: Params, limits: Mapping[str, float]) -> Any:
+def _above(params: Params, limits: Mapping[str, float]) -> np.ndarray:
     """Whether any of some parameters is above its limit."""
     return reduce(np.logical_or, (np.asarray(getattr(params, f)) > m for f, m in limits.items()))
 
 
-def _any(*numbers: Leaf) -> Any:
+def _any(*numbers: Leaf) -> np.ndarray:
     """Whether any of some numbers is not zero."""
     return reduce(np.logical_or, (np.asarray(number) != 0 for number in numbers))

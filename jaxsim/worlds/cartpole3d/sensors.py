@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
@@ -44,12 +44,12 @@ def attach(state: State, key: jax.Array, params: Params, terms: tuple[str, ...])
     Returns:
       The state with the fields of these terms and no others; fields that it has already stay.
     """
-    makers: dict[str, Callable[[], Any]] = {
+    makers: dict[str, Callable[[], Tree]] = {
         "sensors": lambda: noise.attached(state, key, params),
         "pushes": lambda: delays.no_pushes(state),
         "late": lambda: delays.same_readings(exact(state), state, params),
     }
-    changes: dict[str, Any] = {}
+    changes: dict[str, Tree] = {}
     for field, term in _TERMS.items():
         if (getattr(state, field) is not None) != (term in terms):
             changes[field] = makers[field]() if term in terms else None
@@ -130,7 +130,7 @@ def to_vector(observation: Observation) -> jax.Array:
       alive (0 or 1), position and velocity.
     """
     o = observation
-    parts: list[Any] = [
+    parts: list[Leaf] = [
         *o.cart_position[:2],
         *o.cart_velocity[:2],
         *o.pole_quaternion,

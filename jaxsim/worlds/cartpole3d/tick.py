@@ -8,7 +8,7 @@ follows the number of contacts. A lane's result does not depend on the rest of t
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -201,7 +201,9 @@ def advance(
     crowded = slots.are_stacked(state.blocks, active) and jnp.ndim(active)
     if split and crowded and "lines" in config.terms and on_cpu():
 
-        def part(params: Params, key: rng.Words, state: State, force: Vector, active: Any) -> State:
+        def part(
+            params: Params, key: rng.Words, state: State, force: Vector, active: jax.Array
+        ) -> State:
             return advance(params, config, key, state, force, active, move, split=False)[0]
 
         arguments = [params, key, state, force, active]

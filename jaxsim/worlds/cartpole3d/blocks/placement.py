@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.pytrees import Leaf
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import grouping
 from jaxsim.worlds.cartpole3d.types import Scalar, Vector
@@ -54,10 +53,10 @@ def redrawn(
 
 
 def rarely_fitting(
-    draw: Callable[[Any, jax.Array | int], Vector],
-    fits: Callable[[Any, Vector], jax.Array],
+    draw: Callable[[Tree, jax.Array | int], Vector],
+    fits: Callable[[Tree, Vector], jax.Array],
     most: int,
-    inputs: Any,
+    inputs: Tree,
 ) -> Vector:
     """As `redrawn`, for vectors that rarely fit.
 
@@ -81,7 +80,7 @@ def rarely_fitting(
     inputs = jax.tree.map(flat, inputs)
     v, _ = redrawn(partial(draw, inputs), partial(fits, inputs), TOGETHER)
 
-    def go_on(inputs: Any, v: Vector, needed: jax.Array) -> Vector:
+    def go_on(inputs: Tree, v: Vector, needed: jax.Array) -> Vector:
         def again(carry: tuple[jax.Array, Vector]) -> tuple[jax.Array, Vector]:
             attempt, v = carry
             keep, fresh = fits(inputs, v), draw(inputs, attempt)

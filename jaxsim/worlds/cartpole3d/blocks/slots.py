@@ -8,11 +8,11 @@ of its blocks, and so that loops over lanes are the innermost.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Block, Scalar, State
 
 
@@ -60,7 +60,7 @@ def _moved(state: State, source: int, target: int) -> State:
     return replace(state, blocks=jax.tree.map(move, state.blocks), late=late)
 
 
-def finiteness(state: State) -> Any:
+def finiteness(state: State) -> Tree:
     """Input for `all_finite` that stands for the blocks.
 
     Args:
@@ -76,7 +76,7 @@ def finiteness(state: State) -> Any:
     return jnp.where(jnp.any(zeros != 0.0, axis=0), jnp.nan, 0.0)
 
 
-def late_finiteness(state: State) -> Any:
+def late_finiteness(state: State) -> Tree:
     """Input for `all_finite` that stands for the late readings, (...); see `finiteness`."""
     leaves = [leaf for leaf in jax.tree.leaves(state.late) if _real(leaf)]
     return sum(over(jnp.sum, 0.0 * leaf, state.step) for leaf in leaves)

@@ -5,7 +5,7 @@ that are near have rows, from the lists of `candidates`.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from jaxsim.worlds.cartpole3d.contact import broadphase, candidates
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.contact.broadphase import separating_speed
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Block, Rail, Scalar, Vector
+
+T = TypeVar("T")
 
 Slots = np.ndarray | jax.Array
 """Slot of each row's block: (R,), or (R, ...) int32 where lanes differ."""
@@ -206,7 +208,7 @@ class Builder:
         m_a, m_b = Mobility(self.mobility.light, a.rail), Mobility(self.mobility.light, b.rail)
         relative = _many(first, self.v, 1) - _many(second, self.v, 1)
 
-        def prepared(row: rows_of.Row, make: Callable[..., Any]) -> Any:
+        def prepared(row: rows_of.Row, make: Callable[..., T]) -> T:
             speed = jnp.sum(row.normal * relative, axis=0)
             return make(row, speed, m_a.softness(row.normal) + m_b.softness(row.normal), one)
 
@@ -251,7 +253,7 @@ class Builder:
         mobility = self.mobility.of(lambda leaf: _many(slots, leaf))
         velocity = _many(slots, self.v, 1)
 
-        def prepared(row: rows_of.Row, make: Callable[..., Any]) -> Any:
+        def prepared(row: rows_of.Row, make: Callable[..., T]) -> T:
             speed = jnp.sum(row.normal * velocity, axis=0)
             speed = speed + jnp.sum(row.read * self.g[:, None], axis=0)
             return make(row, speed, mobility.softness(row.normal), self.s.one)

@@ -11,7 +11,7 @@ A lane with more contacts than the lists hold is resolved again, with longer lis
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ from jaxsim.worlds.cartpole3d.contact.assembly import Prepared, prepare
 from jaxsim.worlds.cartpole3d.contact.candidates import sum_of, take, total
 from jaxsim.worlds.cartpole3d.dynamics import Bodies
 from jaxsim.worlds.cartpole3d.geometry import Rotation
-from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector, Velocity
 
 
 class Room(NamedTuple):
@@ -69,13 +69,13 @@ def resolve(
     return jax.tree.map(lambda leaf: leaf[..., 0], result)
 
 
-def _with_room(*world: Tree) -> Any:
+def _with_room(*world: Tree) -> Tree:
     *arguments, needed = world
     result, beyond = _resolved(FEW, *world)
     return grouping.replaced(_with_more_room, GROUP, beyond & needed, arguments, result)
 
 
-def _with_more_room(*arguments: Any) -> Any:
+def _with_more_room(*arguments: Tree) -> Tree:
     return _resolved(MANY, *arguments)[0]
 
 
@@ -186,7 +186,7 @@ def _off_walls(s: rows_of.Structure, moving: Moving, held: jax.Array) -> tuple[V
     return after, jnp.any(matters(changes), axis=0)
 
 
-def matters(changes: Sequence[Any]) -> jax.Array:
+def matters(changes: Sequence[Scalar]) -> jax.Array:
     """Whether the largest of some changes of velocity, m/s, makes another pass necessary."""
     largest: jax.Array = reduce(jnp.maximum, map(jnp.abs, changes))
     return largest * largest > solver.RESIDUAL
@@ -319,7 +319,7 @@ def _structure_rows(
     moving: Moving,
     slots: jax.Array,
     number: jax.Array,
-    build: Any,
+    build: Callable[[rows_of.Structure, Block], rows_of.Touch],
 ) -> Prepared:
     """Rows of blocks against cart or pole."""
     block, v = moving.at(slots, _within(number, room.near))

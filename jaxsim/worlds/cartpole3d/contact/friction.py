@@ -7,7 +7,7 @@ iteration is a few operations on three numbers, in the order of `solver` and wit
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +94,7 @@ def _swept(
 ) -> tuple[list[jax.Array], jax.Array]:
     """One pass: new impulses, and the largest correction, m/s."""
 
-    def correction(k: int, impulses: Sequence[jax.Array]) -> Any:
+    def correction(k: int, impulses: Sequence[jax.Array]) -> Scalar:
         reached = sum(a * b for a, b in zip(system.matrix[k], impulses, strict=True))
         return (system.target[k] - reached) * system.mass[k]
 
@@ -125,7 +125,7 @@ def _contact(
     """Total response to impulses along the rows of a contact, where it is active."""
     impulses = [jnp.where(active, impulse, 0.0) for impulse in impulses]
 
-    def total(parts: Sequence[Any]) -> Any:
+    def total(parts: Sequence[jax.Array]) -> Scalar:
         return sum(part * impulse for part, impulse in zip(parts, impulses, strict=True))
 
     steps = [

@@ -1,7 +1,7 @@
 """One isolated contact: two blocks, or a block and cart or pole, that nothing else touches."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +49,7 @@ def response(s: rows_of.Structure, meeting: Meeting, row: rows_of.Row) -> Respon
     return Response(*materialise((steps, row.kick), s.one))
 
 
-def along(row: rows_of.Row, speeds: Sequence[Vector], g: Any) -> Scalar:
+def along(row: rows_of.Row, speeds: Sequence[Vector], g: Leaf) -> Scalar:
     """Relative velocity along a row, m/s.
 
     Args:
@@ -64,7 +64,7 @@ def along(row: rows_of.Row, speeds: Sequence[Vector], g: Any) -> Scalar:
     return total if row.read is None else total + sum(row.read[i] * g[i] for i in range(6))
 
 
-def _vector(components: Any) -> Vector:
+def _vector(components: Sequence[Scalar] | jax.Array) -> Vector:
     return Vector(*(components[i] for i in range(3)))
 
 

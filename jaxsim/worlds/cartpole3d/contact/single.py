@@ -8,7 +8,7 @@ it takes as many passes as there, but only over its own rows.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -158,7 +158,7 @@ def _only(rows: rows_of.Row, one: jax.Array) -> tuple[rows_of.Row, jax.Array]:
     numbers = materialise(numbers, one)
     flags = [mask(rows.active[k], one) for k in range(rows.active.shape[0])]
 
-    def picked(leaf: Leaf, axis: int) -> Any:
+    def picked(leaf: Leaf, axis: int) -> Leaf:
         """The entry of the active row, for leaves with an axis of rows."""
         if leaf is None or jnp.ndim(leaf) != rows.active.ndim + axis:
             return leaf
@@ -237,7 +237,7 @@ def _choose(
 ) -> tuple[Block, Vector]:
     """The block whose flag is set, and its velocity; without one, the last block, not alive."""
 
-    def pick(*leaves: Any) -> Any:
+    def pick(*leaves: Leaf) -> Leaf:
         picked = leaves[-1]
         for flag, leaf in zip(flags[:-1], leaves[:-1], strict=True):
             picked = jnp.where(flag, leaf, picked)

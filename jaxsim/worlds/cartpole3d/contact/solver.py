@@ -9,7 +9,7 @@ maximum number of rows over lanes.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ from jaxsim.worlds.cartpole3d.contact.assembly import (
 )
 from jaxsim.worlds.cartpole3d.dynamics import Bodies
 from jaxsim.worlds.cartpole3d.geometry import Rotation
-from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector, Velocity
 
 SWEEPS = 50  # most passes over the rows
 FEW_SWEEPS = 8  # passes that are enough for almost all lanes
@@ -100,7 +100,7 @@ def settle(
     return after, applied(velocity, r, dg), ~live
 
 
-def applied(velocity: Velocity, r: Rotation, change: Any) -> Velocity:
+def applied(velocity: Velocity, r: Rotation, change: Sequence[Scalar] | jax.Array) -> Velocity:
     """Add a change of pivot velocity, yaw rate and absolute spin to the state's components."""
     return Velocity(
         velocity.vx + change[0],

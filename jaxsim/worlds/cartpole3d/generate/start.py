@@ -7,14 +7,13 @@ velocity" of the cart acts as a force. The states here are those before that hid
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.pytrees import Leaf
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.blocks.placement import (
     BLOCK_MIDDLE,
@@ -126,13 +125,13 @@ def _draw_lines(
     def unit(k: rng.Words, base: jax.Array, slot: Leaf) -> jax.Array:
         return rng.uniform(k, base + slot, dtype=dtype)
 
-    def line(inputs: Any, attempt: jax.Array | int) -> Vector:
+    def line(inputs: Tree, attempt: jax.Array | int) -> Vector:
         k, base, *_ = inputs
         px, py, turn = (unit(k, base, _SLOT_LINES + 3 * attempt + i) for i in range(3))
         spread = BLOCK_SPREAD
         return Vector(spread * (2 * px - 1), spread * (2 * py - 1), 2 * jnp.pi * turn)
 
-    def in_band(inputs: Any, candidate: Vector) -> jax.Array:
+    def in_band(inputs: Tree, candidate: Vector) -> jax.Array:
         _, _, x, y, near, far = inputs
         px, py, angle = candidate
         distance = jnp.abs(jnp.cos(angle) * (py - y) - jnp.sin(angle) * (px - x))
@@ -145,13 +144,13 @@ def _draw_lines(
     height = 2 * unit(k, base, _SLOT_HEIGHT) - 1
     engine = config.engine
 
-    def place(inputs: Any, attempt: jax.Array | int) -> Vector:
+    def place(inputs: Tree, attempt: jax.Array | int) -> Vector:
         k, base, lean, *_ = inputs
         s = LINE_REACH * (2 * unit(k, base, _SLOT_PLACES + attempt) - 1)
         s = joint_position(s, lean, engine)
         return Vector(s, 0.0 * s, 0.0 * s)
 
-    def inside(inputs: Any, candidate: Vector) -> jax.Array:
+    def inside(inputs: Tree, candidate: Vector) -> jax.Array:
         _, _, _, px, py, angle, far = inputs
         return (far <= 0) | starts_inside(Vector(px, py, 0.0), angle, candidate.x)
 
@@ -171,7 +170,7 @@ def _draw_lines(
 LINE_REACH = 10.0  # m, blocks start within +- this along their line
 
 
-def joint_position(s: Any, lean: Leaf, engine: str) -> Any:
+def joint_position(s: Leaf, lean: Leaf, engine: str) -> Leaf:
     """Place on the line that an engine's reset sets for a drawn one, m.
 
     The patched engine divides every joint position it sets by the length of two numbers. The second
@@ -180,7 +179,7 @@ def joint_position(s: Any, lean: Leaf, engine: str) -> Any:
     return s / (s * s + lean * lean) ** 0.5 if engine == "tbplanar" else s
 
 
-def starts_inside(base: Vector, angle: Leaf, s: Any) -> Any:
+def starts_inside(base: Vector, angle: Leaf, s: Leaf) -> Leaf:
     """Whether the original accepts a place on a line, with its wrong direction.
 
     It uses the z component of the line's quaternion as the line's angle.
@@ -190,7 +189,7 @@ def starts_inside(base: Vector, angle: Leaf, s: Any) -> Any:
     return (jnp.abs(px) < BLOCK_SPREAD) & (jnp.abs(py) < BLOCK_SPREAD)
 
 
-def on_line(base: Vector, angle: Leaf, s: Any, speed: Leaf) -> Block:
+def on_line(base: Vector, angle: Leaf, s: Leaf, speed: Leaf) -> Block:
     """A block on a line, before the hidden tick.
 
     Args:

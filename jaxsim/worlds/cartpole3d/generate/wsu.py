@@ -7,7 +7,7 @@ a part of it, see `STREAMS`. Levels that it does not list are rejected.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -147,7 +147,7 @@ def _block(p: np.ndarray, v: np.ndarray) -> Block:
     return Block(Vector(*p), Vector(*v), _flag(True))
 
 
-def _flag(value: bool) -> Any:
+def _flag(value: bool) -> Leaf:
     return np.bool_(value)
 
 
@@ -275,7 +275,7 @@ def _scattered(draws: Draws, params: Params, positions: Places, xy: np.ndarray) 
 
 
 def _states(
-    draws: Sequence[_EpisodeDraws], join: Callable[[Sequence[Any]], np.ndarray], dtype: str
+    draws: Sequence[_EpisodeDraws], join: Callable[[Sequence[Leaf]], np.ndarray], dtype: str
 ) -> State:
     """Assemble the states of episodes, joined leaf by leaf."""
 

@@ -4,8 +4,7 @@ Source: the phase 3 WSU novelty generator for CartPole; its cartpole document sh
 the generator sends a list of objects.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from jaxsim.json_types import JsonMapping, JsonObject
 
 FIELDS = ("level", "entity", "attribute", "change")
 """Fields of a hint, in the order in which hint levels 0 to 3 fill them."""
@@ -64,7 +63,7 @@ BLOWN = ("block", "cart", "pole")
 """Entities of level 206, the only level with a list of several objects."""
 
 
-def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> list[dict[str, Any]]:
+def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> list[JsonObject]:
     """Return the hint that the first feature vector of an episode carries.
 
     Args:
@@ -103,7 +102,7 @@ def codes(level: int, hint_level: int) -> tuple[int, int, int, int]:
     return codes_of(hint(level, hint_level)[0])
 
 
-def codes_of(part: Mapping[str, Any]) -> tuple[int, int, int, int]:
+def codes_of(part: JsonMapping) -> tuple[int, int, int, int]:
     """Return an object of a hint as numbers.
 
     Args:
@@ -121,7 +120,7 @@ def codes_of(part: Mapping[str, Any]) -> tuple[int, int, int, int]:
     return -1 if part["level"] is None else part["level"], codes[0], codes[1], codes[2]
 
 
-def shown(values: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
+def shown(values: tuple[int | str | None, ...], hint_level: int) -> JsonObject:
     """An object of a hint with its first `hint_level + 1` fields; the others are None.
 
     Args:

@@ -17,15 +17,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from jaxsim import parameters
+from jaxsim.json_types import JsonMapping, JsonObject, JsonValue
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.original import hints
 from jaxsim.worlds.cartpole3d.types import Config, Observation, Vector
+
+T = TypeVar("T")
 
 POSITION = ("x_position", "y_position", "z_position")  # m
 VELOCITY = ("x_velocity", "y_velocity", "z_velocity")  # m/s, of the pole rad/s
@@ -51,8 +56,7 @@ FLOAT32 = {np.float32, np.bool_}
 SCALARS = {np.float32, np.float64, np.bool_}  # types of an observation's leaves on the host
 FLAT = re.compile(r"block_(0|[1-9][0-9]*)")
 
-JsonObject = dict[str, Any]
-JsonMapping = Mapping[str, Any]
+
 Hint = Sequence[JsonMapping]
 Ids = Sequence[int]
 
@@ -137,9 +141,9 @@ def feature_vector(
 def feature_vectors(
     observation: Observation,
     *,
-    first: Any,
+    first: npt.ArrayLike,
     hint: Sequence[Hint | None] | None = None,
-    time_stamp: Any,
+    time_stamp: npt.ArrayLike,
     block_ids: Sequence[Ids | None] | None = None,
     image: Sequence[str | None] | None = None,
     flat_blocks: bool = False,
@@ -190,7 +194,7 @@ class _Lane:
     flat_blocks: bool
 
 
-def _body(o: Observation) -> list[Any]:
+def _body(o: Observation) -> list[Leaf]:
     """The leaves of cart and pole, in the order of a row."""
     return [*o.cart_position[:2], *o.cart_velocity[:2], *o.pole_quaternion, *o.pole_velocity]
 
@@ -225,7 +229,7 @@ def _table(o: Observation) -> np.ndarray:
     """(..., 11 + 7 N) numbers on the host: cart, pole, then per block alive, position, velocity."""
     leaves = _body(o)
     for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
-        each: list[Any] = [alive, *p, *v]
+        each: list[Leaf] = [alive, *p, *v]
         if np.ndim(alive) > np.ndim(o.cart_position.x):
             # Stacked slots, one after the other.
             each = [leaf[..., i] for i in range(np.shape(alive)[-1]) for leaf in each]
@@ -243,14 +247,14 @@ def _stack(leaves: list[jax.Array]) -> jax.Array:
     return jnp.stack(jnp.broadcast_arrays(*leaves), axis=-1)
 
 
-def _spread(name: str, value: Any, count: int) -> list[Any]:
+def _spread(name: str, value: npt.ArrayLike, count: int) -> list[Any]:
     values = np.asarray(value)
     if values.shape not in ((), (count,)):
         raise ValueError(f"{name} has shape {values.shape}; it must be () or ({count},)")
     return list(np.broadcast_to(values, (count,)).tolist())
 
 
-def _listed(name: str, values: Sequence[Any] | None, count: int) -> Sequence[Any]:
+def _listed(name: str, values: Sequence[T | None] | None, count: int) -> Sequence[T | None]:
     if values is None:
         return [None] * count
     if len(values) != count:
@@ -396,13 +400,13 @@ def _observation(table: np.ndarray, config: Config) -> Observation:
     columns = np.ascontiguousarray(np.moveaxis(table, -1, 0), dtype=config.dtype)
 
     # With the ellipsis the leaves of a single lane stay arrays.
-    def leaf(i: int) -> Any:
+    def leaf(i: int) -> Leaf:
         return columns[i, ...]
 
     def vector(i: int) -> Vector:
         return Vector(leaf(i), leaf(i + 1), leaf(i + 2))
 
-    zero: Any = np.zeros_like(leaf(0))
+    zero: Leaf = np.zeros_like(leaf(0))
     slots = [(leaf(i), vector(i + 1), vector(i + 4)) for i in range(BODY, len(columns), PER_BLOCK)]
     if config.stacked:
         slots = [jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), *slots)]
@@ -504,7 +508,7 @@ def _object(value: object, path: str) -> JsonMapping:
     return value
 
 
-def _list(value: object, path: str) -> Sequence[Any]:
+def _list(value: object, path: str) -> Sequence[JsonValue]:
     if not isinstance(value, list | tuple):
         raise _wrong(path, value, "a list")
     return value
@@ -541,7 +545,7 @@ def _number(value: object, path: str) -> float:
     raise _wrong(path, value, "a finite number in the range of float32")
 
 
-def _ids(values: Sequence[Any], path: str) -> tuple[int, ...]:
+def _ids(values: Sequence[JsonValue], path: str) -> tuple[int, ...]:
     for i, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise _wrong(f"{path}[{i}].id", value, "a whole number from 0")
@@ -557,8 +561,8 @@ def _image(value: object, path: str) -> str | None:
 
 
 def _optional(
-    read: Callable[[object, str], Any], fields: JsonMapping, name: str, place: str
-) -> Any:
+    read: Callable[[object, str], T], fields: JsonMapping, name: str, place: str
+) -> T | None:
     return read(fields[name], _join(place, name)) if name in fields else None
 
 
@@ -589,7 +593,7 @@ def _hint_object(value: object, path: str) -> JsonObject:
     return {name: fields[name] for name in hints.FIELDS}
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     """Build an object; reject duplicate fields, of which `json` would silently keep the last."""
     fields = dict(pairs)
     if len(fields) != len(pairs):

@@ -3,14 +3,14 @@
 The original has an option for this, `start_world_state`, but it ends with an error.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import parameters
+from jaxsim.json_types import JsonMapping
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.arrays import SHAPES, state_from_arrays
 from jaxsim.worlds.cartpole3d.original.messages import parse_feature_vector
@@ -21,7 +21,7 @@ NAMES = (*SHAPES, "block_pos", "block_vel", "block_alive")
 
 
 def from_world_state(
-    world: Mapping[str, Any],
+    world: JsonMapping,
     config: Config | None = None,
     *,
     wind_angle: float = 0.0,
@@ -55,7 +55,7 @@ def from_world_state(
             raise ValueError(parameters.unknown("name", name, (*NAMES, "cart", "pole")))
     state = state_from_arrays(world, config)
 
-    def spread(number: float) -> Any:
+    def spread(number: float) -> jax.Array:
         return jnp.full(state.step.shape, number, config.dtype)
 
     wind = Vector(spread(-np.sin(wind_angle)), spread(np.cos(wind_angle)), spread(0.0))

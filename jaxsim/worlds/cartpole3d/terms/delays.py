@@ -6,11 +6,11 @@ earlier readings equal the first one.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.types import Late, Observation, Params, State
 
 MOST_PUSHES, MOST_READINGS = 8, 3
@@ -54,7 +54,7 @@ def read(late: Late, exact: Observation, params: Params) -> Late:
 def reported(late: Late) -> Observation:
     """Readings that the sensors report now."""
 
-    def chosen(*leaves: Any) -> Any:
+    def chosen(*leaves: Leaf) -> Leaf:
         value, *older = leaves
         for age, leaf in enumerate(older, 1):
             ticks = late.ticks

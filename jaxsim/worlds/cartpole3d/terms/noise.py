@@ -9,7 +9,7 @@ cart's z fields, which are not readings.
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +104,7 @@ def disturb(observation: Observation, sensors: Sensors, step: jax.Array) -> Obse
     position, velocity, angle, rate = _errors(sensors)
     place, speed = partial(_read, k, position), partial(_read, k, velocity)
     stacked = jnp.ndim(o.block_alive[0]) > jnp.ndim(step)
-    numbers: Iterable[Any] = range(len(o.block_alive))
+    numbers: Iterable[jax.Array | int] = range(len(o.block_alive))
     if stacked:
         numbers = [jnp.arange(o.block_alive[0].shape[-1])]
     each = zip(numbers, o.block_alive, o.block_position, o.block_velocity, strict=True)
