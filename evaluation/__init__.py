@@ -35,6 +35,7 @@
 | `memory` | refusal of runs that exceed the memory |
 | `files` | atomic files, and directories that are kept |
 | `positions` | line and column of a JSON value |
+| `json_types` | names of the values that JSON has |
 | `clock` | clocks that tests can script |
 | `closing` | base class of objects with `close` |
 | `lazy` | public names, imported at first use |

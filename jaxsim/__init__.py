@@ -31,6 +31,7 @@
 | `marks` | masks of lanes with their ranks |
 | `packing` | a pytree as one array of words |
 | `pytrees` | names of the pytrees that environments choose |
+| `json_types` | names of the values that JSON has |
 | `backend` | settings and sizes that depend on the backend |
 """
 

@@ -396,13 +396,11 @@ def _stepped(
     hyper: Hyper, parameters: Network, optimiser: optax.OptState, gradients: Network
 ) -> tuple[Network, optax.OptState]:
     """Take one step of Adam, with the gradient scaled down to its limit."""
-    # Limit and rate differ between lifetimes, so these two transformations are made in the trace.
-    limit = optax.clip_by_global_norm(hyper.gradient_limit)
-    rate = optax.scale_by_learning_rate(hyper.learning_rate)
+    limit = optax.clip_by_global_norm(hyper.gradient_limit)  # a limit for each lifetime
     clipped, _ = limit.update(gradients, limit.init(parameters))
-    directions, optimiser = _ADAM.update(clipped, optimiser)
-    updates, _ = rate.update(directions, rate.init(parameters))
-    return optax.apply_updates(parameters, updates), optimiser
+    moves, optimiser = _ADAM.update(clipped, optimiser)
+    moved = jax.tree.map(lambda p, m: p - hyper.learning_rate * m, parameters, moves)
+    return moved, optimiser
 
 
 def all_finite(tree: Tree) -> jax.Array:

@@ -71,10 +71,14 @@ def test_a_list_and_its_entries_can_be_looked_at(capsys):
         int(line.split()[0]) for line in whole.splitlines()[1:] if line[2:6].strip().isdigit()
     ]
     assert sum(counts) == 1000
-    entry = novelties.load("open-world-1").entries[17]
-    one = output(capsys, "novelties", "open-world-1/17")
-    assert json.dumps(entry.novelty.to_json()) in one
-    assert f"{entry.split}; difficulty {entry.control:g} for control" in one
+    entries = novelties.load("open-world-1").entries
+    for number in (0, 17, 999):
+        entry = entries[number]
+        one = output(capsys, "novelties", f"open-world-1/{number}")
+        assert json.dumps(entry.novelty.to_json()) in one
+        assert entry.control != entry.detection
+        difficulties = f"{entry.control:g} for control, {entry.detection:g} for detection"
+        assert f"  {entry.split}; difficulty {difficulties} ({entry.difficulty})\n" in one
 
 
 @pytest.mark.parametrize(

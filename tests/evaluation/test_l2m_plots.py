@@ -156,6 +156,16 @@ def test_experts_stand_beside_the_joined_blocks(figures):
     assert [len(line.get_xdata()) for line in axes.lines[:3]] == [10, 8, 10]
 
 
+@pytest.mark.parametrize("normalized", [True, False])
+def test_normalised_values_share_one_range(figures, normalized):
+    ste = {"a_1": [np.arange(10.0)], "b_1": [np.arange(9.0)]}
+    plot_run(table(), None, Path("x"), run="r", ste=ste, normalized=normalized)
+    assert figures.keys() == {f"r_{kind}.png" for kind in ("raw", "evaluation", "learning", "ste")}
+    for name, figure in figures.items():
+        for axes in figure.axes:
+            assert (axes.get_ylim() == (-2, 104)) == (normalized and name != "r_raw.png"), name
+
+
 def test_tests_awake_are_left_out_if_the_lifetime_sleeps(figures):
     plan = (*PLAN, (6, "test", "sleep", "a_1", 2))
     numbers = list(range(len(plan)))
@@ -376,6 +386,7 @@ def test_a_batch_has_plots_by_run_with_the_same_colours(saved, figures, capfd):
         (["two_data.feather"], "name the performance column with --measure; there is a, b"),
         (["records.parquet", "--measure", "speed"], "performance, reward, length"),
         (["records.parquet", "--kind", "raw"], "--kind and --unit are for saved tables"),
+        (["records.parquet", "--unit", "steps"], "--kind and --unit are for saved tables"),
     ],
 )
 def test_the_command_refuses(saved, capfd, arguments, words):

@@ -6,8 +6,9 @@ and writes down its arguments, so that nothing is played.
 
 import argparse
 import functools
+import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from evaluation import cli
+from evaluation.gvgai.track import default_track
+from evaluation.sailon.settings import Settings
 from tests.evaluation.reached import Call, arguments, reached
 
 parser = functools.cache(cli.build_parser)  # it is large
@@ -39,6 +42,11 @@ class Command(NamedTuple):
 
 
 PLAN, VERSION = "evaluation.sweep.plans.load", "evaluation.sweep.playing.check_version"
+LOAD_ROWS = "evaluation.report.custom.load_rows"
+SETTINGS = "evaluation.sailon.experiment.settings_from"
+TRACK = "evaluation.gvgai.track.load"
+TABLES = "evaluation.report.plot_tables.read_tables"
+META = "evaluation.sciencebirds.commands._meta"
 PLACE = "evaluation.files.check_output_directory"
 CONFIGURE = "evaluation.processor.configure"
 SAVED = {
@@ -54,12 +62,14 @@ SAVED = {
     "checkpoint-every": "90s",
     "checkpoint-blocks": "7",
     "resume": "",
+    "metric": "m.py",
 }
 SPREAD_NAMES = {"threads": "threads threads", "chunk": "chunk chunk"}  # how it compiles as well
 SAVED_NAMES = SPREAD_NAMES | {
     "lifetime-idx": "first_lifetime",
     "checkpoint-every": "seconds",
     "checkpoint-blocks": "blocks",
+    "metric": "texts",
 }
 RULES = {
     "preset": "document",
@@ -70,12 +80,15 @@ RULES = {
     "timer": "processor",
 }
 RULES_NAMES = {"preset": "act_hard_seconds"}  # the one number of it that no other option sets
+TRACK_NAMES = RULES_NAMES | {"track": "path"}
+DRAWN = {"seed": "5", "pool": "7", "training-time": "per_level", "legacy": "each_test_once"}
+DRAWN_NAMES = {"legacy": "test_sets"}
 JOB = {"jobs": "3", "gpus": "1", "cpus": "5", "memory": "1.5", "time": "30min"}
 
 COMMANDS = {
     "run": Command(
         "run s.json --out x",
-        (CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
+        (LOAD_ROWS, CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
         SAVED
         | {"log-format": "learnkit", "l2data": "there", "keep-memory": ""}
         | {"measure": "reward", "window": "5"},
@@ -85,13 +98,29 @@ COMMANDS = {
     ),
     "run with logs": Command(
         "run s.json --out x --l2data there",
-        (CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
+        (LOAD_ROWS, CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
         {"log-format": "l2logger"},
         {},  # of the logs there: learnkit is usual there, and l2logger elsewhere
     ),
+    "run of a shard": Command(
+        "run s.json --out x --lifetimes 12",
+        (CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
+        {"shard": "1/3"},
+        {"shard": "lifetimes worker"},
+    ),
+    "run with a summary": Command(
+        "run s.json --out x",
+        (
+            CONFIGURE,
+            "evaluation.l2m.run.Job.checked_schedule",
+            "evaluation.cli._play",
+            "evaluation.report.console.print_report",
+        ),
+        {"statistics": ""},
+    ),
     "train": Command(
         "train 203 --out x",
-        (CONFIGURE, "evaluation.train.run.Job.check"),
+        (LOAD_ROWS, CONFIGURE, "evaluation.train.run.Job.check"),
         SAVED
         | {
             "agent": "random",
@@ -134,13 +163,14 @@ COMMANDS = {
     "score": Command(
         "score a",
         (
+            LOAD_ROWS,
             "evaluation.records.read_run",
             "evaluation.report.capabilities.lifetime_scores",
             "evaluation.report.capabilities.capability_scores",
             "evaluation.report.transfer.between_tasks",
         ),
-        {"measure": "length", "window": "5", "seed": "5"},
-        {"measure": "measure measure", "seed": "seed seed"},
+        {"measure": "length", "window": "5", "seed": "5", "metric": "m.py"},
+        {"measure": "measure measure", "seed": "seed seed", "metric": "texts"},
     ),
     "l2m aggregate": Command(
         "l2m aggregate a",
@@ -153,6 +183,35 @@ COMMANDS = {
         ("evaluation.records.read_run", "evaluation.logs.export.write_lifetimes"),
         {"lifetimes": "3,8-11", "format": "learnkit", "out": "there"},
         {"format": "log_format", "out": "base"},
+    ),
+    "l2m ste add": Command(
+        "l2m ste add a",
+        (
+            "evaluation.l2m.syllabus.load",
+            "evaluation.logs.home.find_log",
+            "evaluation.l2m.ste_sources.from_directory",
+        ),
+        {"for": "s.json", "lifetimes": "3"},
+        {"for": "path syllabus"},
+    ),
+    "l2metrics": Command(
+        "l2metrics --log-dir a",
+        (
+            "evaluation.l2m.l2metrics.job.read_data_range",
+            "evaluation.l2m.l2metrics.job.load_rows",
+            "evaluation.l2m.l2metrics.job.run",
+        ),
+        {"data-range-file": "r.json", "metric": "m.py", "perf-measure": "length"}
+        | {"variant-mode": "agnostic", "ste-averaging-method": "time"}
+        | {"aggregation-method": "median", "maintenance-method": "both"}
+        | {"transfer-method": "contrast", "normalization-method": "run"}
+        | {"smoothing-method": "hamming", "smooth-eval-data": "", "window-length": "7"}
+        | {"clamp-outliers": "", "noise-seed": "3", "compat": "l2metrics-3.1"},
+        {
+            "data-range-file": "path data_range",
+            "metric": "texts",
+            "smooth-eval-data": "do_smooth_eval_data",
+        },
     ),
     "sailon run of a file": Command(
         "sailon run e.json --agent a.py --out x",
@@ -172,17 +231,38 @@ COMMANDS = {
         SPREAD_NAMES,
     ),
     "sailon analyze": Command(
-        "sailon analyze a.csv",
-        ("evaluation.sailon.results.load_results", PLACE, "evaluation.sailon.analysis.analyse"),
-        {"baseline": "b.csv", "window": "4", "seed": "5", "wsu": ""},
-        {"baseline": "baseline path"},
+        "sailon analyze a.csv --quiet",
+        (
+            LOAD_ROWS,
+            "evaluation.sailon.results.load_results",
+            "evaluation.sailon.analysis.analyse",
+            PLACE,
+        ),
+        {"baseline": "b.csv", "window": "4", "seed": "5", "wsu": "", "metric": "m.py"}
+        | {"out": "x", "overwrite": ""},
+        {"baseline": "baseline path", "metric": "texts", "out": "path overwrite"},
     ),
     "sailon evaluate": Command(
         "sailon evaluate --agent pd --out x",
         ("evaluation.sailon.evaluate.Job.checked",),
         {"baseline": "random", "overwrite": "", "levels": "200,203", "difficulties": "hard"}
         | {"visibilities": "1", "trials": "3", "episodes": "9", "button": "4", "training": "2"}
-        | {"hint-level": "1", "seed": "5", "starts": "wsu", "threads": "2", "chunk": "64"},
+        | {"hint-level": "1", "seed": "5", "starts": "wsu", "threads": "2", "chunk": "64"}
+        | {"novelties": "open-world-1", "samples": "6", "split": "held-out"}
+        | {"set": "sensors/noise_position=0.01", "resume": "", "checkpoint-every": "90s"},
+        {"novelties": "novelty_list", "set": "sensors", "checkpoint-every": "seconds"},
+    ),
+    "sailon generate": Command(
+        "sailon generate s.ini --out x.json --novelties open-world-1",
+        (SETTINGS, "evaluation.sailon.experiment.generate"),
+        {"seed": "5", "samples": "6", "split": "held-out", "set": "sensors/noise_position=0.01"},
+        {"set": "sensors"},
+    ),
+    "sailon generate of a list": Command(
+        "sailon generate s.ini --out x.json",
+        (SETTINGS, "evaluation.sailon.experiment.generate"),
+        {"novelties": "open-world-1"},
+        {"novelties": "novelty_list"},
     ),
     "sailon serve": Command(
         "sailon serve e.json --out x",
@@ -192,8 +272,8 @@ COMMANDS = {
             "evaluation.sailon.serve.transport.Rabbit",
             "evaluation.sailon.serve.server.Server",
         ),
-        {"broker": "amqp://there", "agents": "2", "overwrite": ""},
-        {"broker": "url"},
+        {"broker": "amqp://there", "agents": "2", "overwrite": "", "image": "64"},
+        {"broker": "url", "image": "pictures pixels"},
     ),
     "sweep plan": Command(
         "sweep plan s.toml --out x",
@@ -215,6 +295,18 @@ COMMANDS = {
         "sweep table x --rows gravity",
         ("evaluation.sweep.tables.table",),
         {"columns": "agent", "metric": "length", "where": "seed=1"},
+    ),
+    "sweep table in files": Command(
+        "sweep table x --rows gravity",
+        (
+            "evaluation.sweep.tables.table",
+            "evaluation.sweep.tables.rich_table",
+            "evaluation.sweep.tables.csv_text",
+            "evaluation.files.write_whole",
+            "evaluation.sweep.plots.write",
+        ),
+        {"csv": "a.csv", "plot": "a.png"},
+        {"csv": "path", "plot": "path"},
     ),
     "sweep submit": Command(
         "sweep submit x --slurm",
@@ -244,18 +336,43 @@ COMMANDS = {
         ("evaluation.records.read_run", "evaluation.report.l2m_plots.plot_records"),
         {"measure": "length", "seed": "5"},
     ),
+    "plot of a table": Command(
+        "plot a.feather --out x",
+        (TABLES, "evaluation.report.l2m_plots.plot_run"),
+        {"measure": "length", "kind": "eb", "unit": "steps"},
+        {"kind": "kinds"},
+    ),
+    "plot again": Command(
+        "plot a.parquet --out x",
+        (
+            "evaluation.records.read_run",
+            "evaluation.report.l2m_plots.plot_records",
+            "evaluation.report.live.repeat_on_change",
+        ),
+        {"live": "30"},
+        {"live": "path seconds path path measure seed"},  # without it, it draws at once
+    ),
     "gvgai run": Command(
         "gvgai run --agent a.py",
-        ("evaluation.gvgai.agent.load_class", "evaluation.gvgai.harness.run"),
-        RULES | {"form": "BOTH", "seed": "5", "lifetime": "3"},
-        RULES_NAMES,
+        (TRACK, "evaluation.gvgai.agent.load_class", PLACE, "evaluation.gvgai.harness.run"),
+        RULES
+        | {"form": "BOTH", "seed": "5", "lifetime": "3", "track": "t.json"}
+        | {"out": "x", "overwrite": ""},
+        TRACK_NAMES | {"out": "path overwrite"},
+    ),
+    "gvgai track": Command(
+        "gvgai track",
+        (TRACK, "evaluation.gvgai.track.Track.dumps"),
+        RULES | {"track": "t.json"},
+        TRACK_NAMES,
     ),
     "gvgai serve": Command(
         "gvgai serve --out x",
-        (PLACE, "evaluation.gvgai.server.Server"),
-        {"host": "there", "port": "7", "transport-seconds": "9", "seed": "5", "lifetime": "3"}
-        | {"overwrite": ""},
-        {"lifetime": "first_lifetime"},
+        (TRACK, PLACE, "evaluation.gvgai.server.Server"),
+        RULES
+        | {"host": "there", "port": "7", "transport-seconds": "9", "seed": "5", "lifetime": "3"}
+        | {"overwrite": "", "track": "t.json"},
+        TRACK_NAMES | {"lifetime": "first_lifetime"},
     ),
     "gvgai connect": Command(
         "gvgai connect --agent a.py",
@@ -292,6 +409,38 @@ COMMANDS = {
         | {"informed-only": "informed", "interaction": "per_episode"}
         | {"dialect": "fields note"},
     ),
+    "sciencebirds serve the uninformed": Command(
+        "sciencebirds serve --config c.xml",
+        ("evaluation.sciencebirds.document.load", "evaluation.sciencebirds.selection.select"),
+        {"uninformed-only": ""},
+        {"uninformed-only": "informed"},
+    ),
+    "sciencebirds serve what is drawn": Command(
+        "sciencebirds serve",
+        (META, "evaluation.sciencebirds.generate.refresh"),
+        DRAWN | {"config-meta": "m.xml"},
+        DRAWN_NAMES | {"config-meta": "option"},
+    ),
+    "sciencebirds generate": Command(
+        "sciencebirds generate m.xml --out x.xml",
+        (META, "evaluation.sciencebirds.generate.refresh"),
+        DRAWN,
+        DRAWN_NAMES,
+    ),
+    "sciencebirds generate once more": Command(
+        "sciencebirds generate m.xml --out x.xml --overwrite",
+        (META, "evaluation.sciencebirds.generate.config_text"),
+        DRAWN,
+        DRAWN_NAMES,
+    ),
+    "sciencebirds demo": Command(
+        "sciencebirds demo",
+        (
+            "evaluation.sciencebirds.demo_agent.AgentClient",
+            "evaluation.sciencebirds.demo_agent.DemoAgent",
+        ),
+        {"host": "there", "port": "7", "backups": "b"},
+    ),
     "view": Command(
         "view --out o.html",
         (
@@ -305,11 +454,37 @@ COMMANDS = {
         | {"pixels": "200", "gif": "o.gif"},
         {"gif": "path path pixels"},
     ),
+    "view of a run": Command(
+        "view .",
+        ("evaluation.records.read_run", "evaluation.view.of_run"),
+        {"lifetime": "3", "episode": "2", "agent": "mine.py"},
+        {"lifetime": "lifetime path"},  # without it the run is asked for its first one
+    ),
+    "view as another video": Command(
+        "view --out o.html",
+        (
+            "evaluation.view.of_level",
+            "jaxsim.render.viewer.page",
+            "evaluation.view.commands.write_whole",
+            "evaluation.view.videos.check",
+            "evaluation.view.videos.write",
+        ),
+        {"mp4": "o.mp4"},
+        {"mp4": "path path pixels"},
+    ),
 }
 
 
 NUMBERS = {"num_lifetimes": 99}
 """Attributes of what replaced functions return that commands compute with."""
+RESULTS: Mapping[str, Callable[[], Any]] = {
+    PLAN: lambda: MagicMock(units=range(99)),
+    LOAD_ROWS: tuple,
+    SETTINGS: Settings,
+    TRACK: default_track,
+    TABLES: lambda: [MagicMock()],
+}
+"""What replaced functions return that is more than that."""
 
 
 def words_of(command: Command, options: Mapping[str, str]) -> list[str]:
@@ -321,8 +496,8 @@ def words_of(command: Command, options: Mapping[str, str]) -> list[str]:
 
 def called_by(command: Command, words: Sequence[str]) -> list[Call]:
     """What a command line calls."""
-    plan = MagicMock(units=range(99))
-    results = {target: plan if target == PLAN else MagicMock(**NUMBERS) for target in command.calls}
+    usual = functools.partial(MagicMock, **NUMBERS)
+    results = {target: RESULTS.get(target, usual)() for target in command.calls}
     with pytest.MonkeyPatch.context() as patch, reached(results) as calls:
         patch.setattr(cli, "build_parser", parser)
         assert cli.main(list(words)) == 0
@@ -345,6 +520,41 @@ def test_options_reach_what_they_are_for(name, tmp_path, monkeypatch):
         changed = {(call, path.rpartition(".")[2]) for call, path, _ in other}
         names = command.names.get(option, option.replace("-", "_"))
         assert sorted(name for _, name in changed) == sorted(names.split()), option
+
+
+ALWAYS = {"help", "quiet"}
+PLAYED = {
+    *("sweep run --local", "sweep status --json", "sweep status --watch", "sweep submit --local"),
+    *("sweep submit --wait", "sweep launch --kubernetes", "sweep launch --skypilot"),
+    *("bench --quick", "validate --subtype", "validate --foreign", "validate --json"),
+    *("metrics --scope", "metrics --needs", "metrics --json", "metrics --metric", "score --json"),
+    "l2m ste add --replace",
+    *("l2metrics --recursive", "l2metrics --ste-store-mode", "l2metrics --clear-ste"),
+    *("l2metrics --load-settings", "l2metrics --noise", "l2metrics --output-dir"),
+    *("l2metrics --output", "l2metrics --statistics", "l2metrics --seed", "l2metrics --unit"),
+    *("l2metrics --show-eval-lines", "l2metrics --plot", "l2metrics --do-save"),
+    *("l2metrics --do-save-settings", "l2metrics --plot-types", "l2metrics --no-show-eval-lines"),
+    *("l2metrics --no-plot", "l2metrics --no-save", "l2metrics --no-save-settings"),
+    *("gvgai serve --sessions", "grade --isolate", "grade --memory-limit", "grade --out"),
+    *("novelties --sample", "novelties --seed", "view --trial", "view --ends"),
+    *("cache --clear", "--no-cache", "--version"),
+}
+"""Options of which other tests play the command."""
+
+
+def test_every_option_of_a_command_is_among_those_above():
+    """A new option is added to its command in `COMMANDS`, or to `PLAYED` if that is played."""
+    missing = set()
+    for name, action in arguments_in(parser()):
+        command = name.removesuffix(action.dest).strip()
+        long = [text[2:] for text in action.option_strings if text.startswith("--")]
+        options: set[str] = set()
+        for one in COMMANDS.values():
+            if f"{one.words} ".startswith(f"{command} "):
+                options |= {*one.options, *re.findall(r"--(\S+)", one.words)}
+        if long and not ALWAYS & {*long} and not options & {*long}:
+            missing.add(f"{command} --{long[0]}".strip())
+    assert missing == PLAYED
 
 
 @pytest.mark.parametrize("name", ["run", "train", "sailon evaluate"])

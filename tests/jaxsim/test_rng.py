@@ -66,6 +66,19 @@ def test_neighbours_are_uncorrelated(stream, lag):
     assert stats.chisquare(np.bincount(pairs, minlength=256)).pvalue > SUSPICIOUS
 
 
+def test_numbers_are_the_same_in_every_version():
+    """An episode is drawn again from its coordinates. These are Python's integers and SciPy's."""
+    assert rng.mix(jnp.uint32([1, 2, 0xFFFFFFFF])).tolist() == [1753845952, 3507691905, 1734902346]
+    key = rng.fold(rng.words(jax.random.key(7)), 3, 123456)
+    assert (int(key.a), int(key.b)) == (3163146178, 3947596124)
+    slots = np.arange(3)
+    assert rng.bits(key, slots).tolist() == [2261478974, 954960976, 1927430612]
+    assert rng.uniform(key, slots[:2]).tolist() == [0.5265415906906128, 0.22234416007995605]
+    # Float32 of the quantile function, which is flat here: a few roundings of 6e-8.
+    quantiles = [0.0665791321433104, -0.7643001772869884]
+    np.testing.assert_allclose(rng.normal(key, slots[:2]), quantiles, rtol=1e-6)
+
+
 def test_no_two_of_many_keys_are_equal():
     keys = episodes(1 << 18)
     joined = np.asarray(keys.a).astype(np.uint64) << np.uint64(32) | np.asarray(keys.b)

@@ -51,6 +51,17 @@ def test_tails_are_those_of_weibull_or_as_published():
     assert float(wow.tail(2.0, at, published=False)) == 0
 
 
+def test_small_errors_and_collisions_are_no_evidence():
+    limit = 0.2
+    errors = np.float32([0.1, 0.19, 0.21, 0.5, -0.7, 1.19, 1.21, -2.0, 30.0])
+    excess = np.abs(errors) - limit
+    tails = stats.weibull_min.cdf(excess, wow.SHAPE, scale=wow.SCALE)
+    expected = np.where((excess > 0) & (excess < 1), tails, 0)
+    assert np.count_nonzero(expected) == 4
+    # Float32 of an excess of 0.01, rounded at 1e-8.
+    np.testing.assert_allclose(wow._excess(errors, limit, published=False), expected, atol=1e-5)
+
+
 def test_the_forecast_collides_blocks_elastically():
     p = np.array([[0, 0, 5], [0.9, 0.1, 5], [3, 3, 3], [0, 0, 0]], np.float32)
     v = np.array([[6, 0, 0], [-6, 1, 2], [6, 7, 8], [0, 0, 0]], np.float32)
@@ -166,6 +177,24 @@ def test_the_published_form_joins_controllers_too():
     shown = Transition(see(USUAL), jnp.int32(0), see(USUAL), jnp.asarray(True))
     _, prediction = wow.detector(published=True).watch(wow._init(), shown)
     assert float(prediction.threshold) == wow.THRESHOLD
+
+
+def test_the_published_form_is_that_of_each_tail():
+    """At each observation, and as an episode ends."""
+    often = jnp.full(9, 3.3 * 25 / 7)  # 3.3 violations an episode, which is in the tail
+    tagged = replace(wow._init(), episode=jnp.int32(24), tags=often)
+    later = replace(tagged, ticks=jnp.int32(3))
+    slow = see(observation([[3, 3, 3], [-3, 2, 6]], [[0.1, 0.2, 0.1], [-7, 7, -6.5]]))
+    ends, starts, steps = [], [], []
+    for published in (False, True):
+        detector = wow.detector(published)
+        ends.append(float(detector.begin(later).declared))
+        assert ends[-1] == float(wow._declared(later, published))
+        for numbers, memory, first in ((starts, tagged, True), (steps, later, False)):
+            shown = Transition(slow, jnp.int32(0), slow, jnp.asarray(first))
+            numbers.append(float(detector.watch(memory, shown)[1].probability))
+    for plain, published in (ends, starts, steps):
+        assert 0 < plain != published > 0
 
 
 def test_it_needs_no_more_than_a_feature_vector():

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.metrics import Reason
-from evaluation.sailon.analysis import MEASURES, analyse
+from evaluation.sailon.analysis import MEASURES, _digits, analyse
 from evaluation.sailon.experiment import generate
 from evaluation.sailon.results import (
     COLUMNS,
@@ -166,6 +166,15 @@ def test_a_report_as_csv(results):
     assert (row["cdt"], row["opti"]) == ("1.0", "")
     trials = analyse(results, None, resamples=20).trials_csv().splitlines()
     assert len(trials) == 1 + 4
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(9.5, "9.50"), (45.678, "45.68"), (99.99, "99.99"), (100.0, "100"), (-123.4, "-123")],
+)
+def test_numbers_have_two_decimals_below_100(value, text):
+    assert _digits(value) == text
+    assert _digits(None) == "∞"
 
 
 def test_the_generator_s_own_files(recorded_data):

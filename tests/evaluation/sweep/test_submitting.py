@@ -90,6 +90,18 @@ def test_no_more_jobs_are_sent_than_units_are_left(scheduler, plan, monkeypatch)
     assert set(scheduler[1].parameters) == {"name", "timeout_min", "gpus_per_node"}
 
 
+@pytest.mark.parametrize("failed", [0, 3])
+def test_the_command_sends_jobs_to_this_machine_and_waits_for_them(
+    scheduler, plan, monkeypatch, failed
+):
+    waited = []
+    monkeypatch.setattr(submitting, "wait", lambda sent: waited.append(sent.units) or failed)
+    assert small.sweep("submit", plan.folder, "--local", 3) == 0
+    assert (scheduler[0].cluster, len(scheduler[0].shares), waited) == ("local", 3, [])
+    assert small.sweep("submit", plan.folder, "--local", 3, "--wait") == bool(failed)
+    assert waited == [len(plan.units)]
+
+
 def test_a_job_plays_its_units_and_says_how_many_failed(plan, monkeypatch):
     calls = []
 

@@ -4,18 +4,22 @@ import errno
 import json
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import jaxsim
-from evaluation import agents, evaluate, sweep
+from evaluation import agents, cli, evaluate, sweep
 from evaluation.checkpoints.stopping import STOPPED, Stop
-from evaluation.sweep import interface, notes, plans, playing, store
+from evaluation.sweep import handlers, interface, notes, plans, playing, progress, store
 from evaluation.sweep.bases import evaluate as base
 from tests.evaluation.sweep import small
 
@@ -306,6 +310,63 @@ def test_status_counts_processes_that_are_alive(tmp_path):
         os.utime(note, (0, 0))
         assert not sweep.status(plan).running
     assert small.sweep("status", plan.folder, "--json") == 0
+
+
+def test_the_rate_is_that_of_the_newest_units(tmp_path, monkeypatch):
+    """Three units have two times between them; while processes play, time without a unit counts."""
+    plan = units_of_a_pack(tmp_path / "plan")
+    for number, at in ((5, 1000), (0, 1030), (7, 1060)):
+        store.write(plan, plan.units[number], pa.table({"a": [1]}), pa.table({"a": [1]}))
+        os.utime(small.finished(plan)[number][0].rows, (0, at))
+
+    def at(now):
+        state = progress.status(plan, lambda: now)
+        assert state.seconds_left == pytest.approx(9 * 60 / state.rate)
+        return state.rate
+
+    assert at(1090.0) == at(1000.0) == 2
+    monkeypatch.setattr(notes, "running", lambda plan, clock: [None])
+    assert (at(1090.0), at(1000.0)) == (pytest.approx(60 * 2 / 90), 2)
+    monkeypatch.setattr(progress, "RECENT", 2)
+    assert at(1070.0) == pytest.approx(60 / 40)
+    assert progress.status(units_of_a_pack(tmp_path / "new")).rate is None
+
+
+def test_status_is_printed_until_the_sweep_is_over(tmp_path, monkeypatch, capsys):
+    plan = units_of_a_pack(tmp_path / "plan")
+    state = progress.status(plan)
+    states = [replace(state, done=done) for done in (3, 12)]
+    naps = []
+    monkeypatch.setattr(progress, "status", lambda plan: states[len(naps)])
+    monkeypatch.setattr(handlers.time, "sleep", naps.append)
+    assert small.sweep("status", plan.folder, "--watch") == 0
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
+        f"small: {done} of 12 units done ({share})"
+        for done, share in ((3, "25.0%"), (12, "100.0%"))
+    ]
+    assert naps == [handlers.AGAIN]
+
+
+def test_processes_of_this_machine_are_given_all_options(tmp_path, monkeypatch):
+    """But for `--units`, which deals the units out among them."""
+    plan = units_of_a_pack(tmp_path / "plan")
+    started = []
+
+    def start(words):
+        code = {"0::3": 0, "1::3": -signal.SIGTERM, "2::3": 1}[words[-1]]
+        started.append(words)
+        return SimpleNamespace(poll=lambda: code, wait=lambda: code)
+
+    monkeypatch.setattr(handlers.subprocess, "Popen", start)
+    command = ["sweep", "run", str(plan.folder)]
+    for options in ([], ["--force", "--retries", "5", "--threads", "2"]):
+        assert cli.main([*command, "--local", "3", *options]) == signal.SIGTERM
+        same = cli.build_parser().parse_args([*command, "--threads", "1", *options])
+        for k, (python, _, program, *words) in enumerate(started):
+            assert python == sys.executable and "evaluation.cli" in program
+            there = vars(cli.build_parser().parse_args(words))
+            assert there == vars(same) | {"units": f"{k}::3", "quiet": True}
+        started.clear()
 
 
 @pytest.mark.parametrize(

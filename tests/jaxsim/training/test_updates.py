@@ -27,6 +27,7 @@ from jaxsim.training import (
 )
 from jaxsim.training.around import Around, Blocks
 from jaxsim.training.settings import BOUNDS, Hyper
+from tests.jaxsim.draws import assert_each_once, drawn
 
 SMALL = Settings(hidden=(5, 4), updates=3, samples=12, rehearsed=24)
 HYPER = Hyper(
@@ -463,6 +464,18 @@ def test_rehearsal_reads_as_many_neighbours_as_fit(size):
     slots = (first + np.arange(min(replay.BATCH, size))) % size
     expected = HYPER.rehearsal * HYPER.value_weight * np.mean(np.square(off[slots], dtype=float))
     assert float(penalty) == pytest.approx(expected, rel=1e-3)
+
+
+def test_which_slots_are_renewed_and_by_what_are_drawn_apart():
+    """The number that renews a slot is not the one that chooses its observation."""
+    learner, memory = memory_of("ppo+replay")
+    random = np.random.default_rng(3)
+    inputs = jnp.float32(random.normal(size=(WIDTH * HORIZON, 4)))
+    decisions = ppo.Decisions(inputs, *(None,) * (len(ppo.Decisions._fields) - 1))
+    after = learner.learn.args[2].after
+    store, draws = drawn(lambda: after(memory, decisions, KEY))
+    assert_each_once(draws, least=2 * SMALL.rehearsed)
+    assert len(np.unique(store.now[:, 0])) > SMALL.rehearsed / 4
 
 
 # The model of the world ---------------------------------------------------------------------------

@@ -123,3 +123,33 @@ def test_wrong_feature_vectors_are_refused(vector):
         cartpole3d.from_world_state({k: v for k, v in vector.items() if k != "pole"})
     with pytest.raises(ValueError, match=r"holds 2 blocks; Config\.max_blocks is 1"):
         cartpole3d.from_world_state(vector, Config(max_blocks=1))
+
+
+def test_an_episode_that_is_over_stays_so_whatever_ended_it(lanes32):
+    """A lane for each number of the state that is not finite, one at the limit, one that fell."""
+    _, state, *_ = lanes32.step(lanes32.start(0), 0)
+    leaves, tree = jax.tree.flatten(state)
+    numbers = [k for k, leaf in enumerate(leaves) if leaf.dtype == np.float32]
+    lanes = len(numbers) + 2
+    leaves = [np.repeat(np.asarray(leaf)[:1], lanes, axis=0) for leaf in leaves]
+    for lane, k in enumerate(numbers):
+        leaves[k][lane] = np.nan
+    state = jax.tree.unflatten(tree, leaves)
+    state.step[-2] = lanes32.env.max_steps - 1
+    state.pose.qx[-1] = 0.8
+    one = lanes32.step(state, 0)
+    again = lanes32.step(one[1], 1)
+    *_, terminated, truncated, info = one
+    over = terminated | truncated
+    assert terminated.tolist() == [False] * (lanes - 1) + [True]
+    assert truncated[-2:].tolist() == [True, False]
+    np.testing.assert_array_equal(info["nonfinite"][:-2], over[:-2])
+    assert not info["nonfinite"][-2:].any()
+    assert over.sum() > 20
+    assert not again[2][over].any()
+
+    def kept(step):
+        return jax.tree.leaves((step[:2], step[3:5], step[5]["nonfinite"]))
+
+    for before, after in zip(kept(one), kept(again), strict=True):
+        np.testing.assert_array_equal(before[over], after[over])

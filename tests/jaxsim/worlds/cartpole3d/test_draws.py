@@ -1,6 +1,5 @@
 """Whatever is random in an episode has a number of its own."""
 
-from collections import Counter
 from dataclasses import replace
 
 import jax
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import rng
+from tests.jaxsim.draws import assert_each_once, drawn
 
 EVERYTHING = {
     "walls/bounce_spread": 0.5,
@@ -31,7 +30,6 @@ SPAWNS = 97
 """Number of the step before a block appears."""
 POINT = range(11, 15)
 """Slots of the point that blocks gather at and of their speed."""
-bits = rng.bits
 
 
 @pytest.fixture(scope="module")
@@ -39,34 +37,12 @@ def world():
     return jaxsim.make("CartPole3D-v0", EVERYTHING)
 
 
-def drawn(function, change=None):
-    """What a function returns, op by op, and the draws in it, (N, 3): a key's words and a slot.
-
-    Args:
-      function: of no argument.
-      change: place of a call of `rng.bits` that returns other bits.
-    """
-    draws = []
-
-    def recorded(key, slot):
-        arrays = np.broadcast_arrays(*(np.asarray(part) for part in (key.a, key.b, slot)))
-        draws.append(np.stack([np.ravel(array) for array in arrays], axis=1))
-        return bits(key, slot) ^ np.uint32(0xFFFFFFFF if change == len(draws) - 1 else 0)
-
-    with pytest.MonkeyPatch.context() as patch, jax.disable_jit():
-        patch.setattr(rng, "bits", recorded)
-        result = function()
-    return result, draws
-
-
 def test_no_number_is_drawn_twice(world):
     env, params = world
     state, first = drawn(lambda: env.start(jax.random.key(3), params))
     state = replace(state, step=np.int32(SPAWNS))
     _, then = drawn(lambda: env.step(jax.random.key(4), state, np.int32(1), params))
-    counts = Counter(map(tuple, np.concatenate([*first, *then]).tolist()))
-    assert len(counts) > 100
-    assert counts.most_common(1)[0][1] == 1
+    assert_each_once([*first, *then], least=101)
 
 
 def test_blocks_gather_at_a_point_and_a_speed_that_are_drawn(world):
