@@ -51,9 +51,9 @@ class Row:
     def of(cls, cell: Cell, alarm: np.ndarray, named: np.ndarray) -> "Row":
         """Count detections, (E,) bool, and the catalogue levels that were named, (E,)."""
         levels = [int(level) for level in named[alarm]]
-        hint = hints.TOLD.get(cell[0])
+        hint = hints.HINT_WORDS.get(cell[0])
         hints_right = sum(
-            level == 0 if hint is None else hints.TOLD.get(level) == hint for level in levels
+            level == 0 if hint is None else hints.HINT_WORDS.get(level) == hint for level in levels
         )
         right = sum(level == cell[0] for level in levels)
         return cls(*cell, len(alarm), int(alarm.sum()), right, hints_right)

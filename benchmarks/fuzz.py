@@ -40,7 +40,7 @@ SPOILT = (np.nan, np.inf, -np.inf, 1e30, -1e30, 3e38)
 _START, _STEP, _ACT = 0, 1, 2
 
 
-class Seen(NamedTuple):
+class Tally(NamedTuple):
     """Observations of a lane; leaves (L,)."""
 
     steps: jax.Array  # int32
@@ -65,7 +65,7 @@ class Hunt:
     leaks: tuple[str, ...]
 
     @classmethod
-    def of(cls, names: list[str], totals: Seen) -> "Hunt":
+    def of(cls, names: list[str], totals: Tally) -> "Hunt":
         """Totals of tries with these names."""
         leaks = tuple(names[lane] for lane in np.flatnonzero(totals.leaked))
         return cls(len(names), int(totals.steps.sum()), int(totals.flagged.sum()), leaks)
@@ -88,13 +88,13 @@ class Player:
         """Parameters of each lane's case."""
         return jax.tree.map(lambda leaf: leaf[case], self.table)
 
-    def begin(self, key: rng.Words, case: np.ndarray, limit: int) -> tuple[Seen, Any, Any]:
+    def begin(self, key: rng.Words, case: np.ndarray, limit: int) -> tuple[Tally, Any, Any]:
         """Play new episodes for so many steps at most, the hidden one included."""
         params = self.params(case)
         start = self._start(rng.to_key(rng.fold(key, _START)), params)
         return self._play(start, key, params, np.uint32(limit), np.False_)
 
-    def follow(self, state: Any, key: rng.Words, case: np.ndarray) -> Seen:
+    def follow(self, state: Any, key: rng.Words, case: np.ndarray) -> Tally:
         """Take a few steps from given states."""
         return self._play(state, key, self.params(case), np.uint32(FOLLOWED), np.True_)[0]
 
@@ -153,13 +153,13 @@ def _chunks(count: int) -> Iterator[np.ndarray]:
         yield np.minimum(np.arange(start, start + CHUNK), count - 1)
 
 
-def _join(parts: list[Seen], count: int) -> Seen:
+def _join(parts: list[Tally], count: int) -> Tally:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *jax.device_get(parts))
 
 
 def _play(
     env: Any, state: Any, key: rng.Words, params: Any, limit: jax.Array, stay: jax.Array
-) -> tuple[Seen, jax.Array, Any]:
+) -> tuple[Tally, jax.Array, Any]:
     """Take random actions and check all results.
 
     Args:
@@ -172,11 +172,11 @@ def _play(
         state may stay in it.
 
     Returns:
-      `Seen`, the mask of lanes that are over, and the last states.
+      `Tally`, the mask of lanes that are over, and the last states.
     """
 
     def step(carry: Any) -> Any:
-        tick, over, state, seen = carry
+        tick, over, state, tally = carry
         bits = rng.bits(rng.fold(key, _ACT), tick)
         action = (bits % jnp.uint32(env.num_actions)).astype(jnp.int32)
         result = env.step(rng.to_key(rng.fold(key, _STEP, tick)), state, action, params)
@@ -184,21 +184,23 @@ def _play(
         ended, flagged = terminated | truncated, info["nonfinite"]
         leaked = ~(all_finite(result, 1) | flagged) | (flagged & ~ended)
         looked = ~over | stay
-        seen = Seen(
-            seen.steps + looked, seen.flagged | (looked & flagged), seen.leaked | (looked & leaked)
+        tally = Tally(
+            tally.steps + looked,
+            tally.flagged | (looked & flagged),
+            tally.leaked | (looked & leaked),
         )
-        return tick + 1, over | ended, result[1], seen
+        return tick + 1, over | ended, result[1], tally
 
     def unfinished(carry: Any) -> jax.Array:
         tick, over, *_ = carry
         return (tick < limit) & jnp.any(~over | stay)
 
     nothing = jnp.zeros(key.a.shape, bool)
-    seen = Seen(nothing.astype(jnp.int32), nothing, nothing)
-    _, over, state, seen = jax.lax.while_loop(
-        unfinished, step, (jnp.uint32(0), nothing, state, seen)
+    tally = Tally(nothing.astype(jnp.int32), nothing, nothing)
+    _, over, state, tally = jax.lax.while_loop(
+        unfinished, step, (jnp.uint32(0), nothing, state, tally)
     )
-    return seen, over, state
+    return tally, over, state
 
 
 def _spoil(state: Any) -> Iterator[tuple[str, Any]]:

@@ -41,11 +41,11 @@ class LeaningState:
 
     Attributes:
       inner: state of the wrapped environment.
-      begun: () or (L,) bool, whether the hidden first tick was played.
+      started: () or (L,) bool, whether the hidden first tick was played.
     """
 
     inner: State
-    begun: jax.Array
+    started: jax.Array
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Leaning(Wrapper):
         def hold(carry: tuple[jax.Array, Step]) -> tuple[jax.Array, Step]:
             number, (_, inner, total, *_) = carry
             # The first step of a lane is its hidden tick alone.
-            waits = ~state.begun & (number > 0)
+            waits = ~state.started & (number > 0)
             stepped = tick(inner, number)
             after = jax.tree.map(partial(jnp.where, waits), carry[1], stepped)
             reward = jnp.where(waits, total, total + stepped[2])
@@ -122,14 +122,14 @@ class Leaning(Wrapper):
         def goes_on(carry: tuple[jax.Array, Step]) -> jax.Array:
             number, (_, _, _, terminated, truncated, _) = carry
             return (number < TICKS) & jnp.any(
-                (state.begun | (number == 0)) & ~(terminated | truncated)
+                (state.started | (number == 0)) & ~(terminated | truncated)
             )
 
         shapes = jax.eval_shape(tick, state.inner, jnp.uint32(0))
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         carry = (jnp.uint32(0), (zeros[0], state.inner, *zeros[2:]))
         _, (observation, inner, *rest) = jax.lax.while_loop(goes_on, hold, carry)
-        return _with_outlook(observation), LeaningState(inner, jnp.ones_like(state.begun)), *rest
+        return _with_outlook(observation), LeaningState(inner, jnp.ones_like(state.started)), *rest
 
 
 def make(values: Values, **options: Any) -> tuple[Leaning, Params]:

@@ -10,7 +10,7 @@ import jaxsim
 from evaluation import cli, records
 from evaluation.l2m import syllabus
 from jaxsim.worlds.cartpole3d import grouping
-from jaxsim.worlds.cartpole3d.original.hints import TOLD, hint
+from jaxsim.worlds.cartpole3d.original.hints import HINT_WORDS, hint
 from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
 from tests.evaluation.bench.test_bench import check_schema
 from tools import (
@@ -127,7 +127,7 @@ def test_levels_tell_their_hints():
 
 
 def test_quirks_name_levels_and_what_mends_them():
-    assert set(QUIRKS) <= set(TOLD)
+    assert set(QUIRKS) <= set(HINT_WORDS)
     by_number = {level.number: level.quirks for level in jaxsim.levels()}
     assert by_number[203] == ()
     mended = {quirk.mended_by for quirk in by_number[206]}

@@ -364,15 +364,15 @@ def _published(cell: Cell) -> list[str]:
 
 def _command(evaluation: Mapping[str, Any]) -> str:
     levels = sorted({cell["level"] for cell in evaluation["cells"]})
-    told = sorted({cell["visibility"] for cell in evaluation["cells"]})
+    visibilities = sorted({cell["visibility"] for cell in evaluation["cells"]})
     parts = [f"jaxsim sailon evaluate --agent {evaluation['agent']}"]
     if set(levels) != set(EVALUATED):
         parts.append(f"--levels {','.join(map(str, levels))}")
     difficulties = list(dict.fromkeys(cell["difficulty"] for cell in evaluation["cells"]))
     if len(difficulties) < 3:
         parts.append(f"--difficulties {','.join(difficulties)}")
-    if len(told) < 2:
-        parts.append(f"--visibilities {told[0]}")
+    if len(visibilities) < 2:
+        parts.append(f"--visibilities {visibilities[0]}")
     settings = evaluation["settings"]
     parts.append(f"--trials {settings['trials']} --seed {settings['seed']} --out DIR")
     return " ".join(parts)

@@ -27,13 +27,13 @@ from evaluation.sailon.worlds import Group
 from evaluation.scanner import Keeper, Options, Progress, Snapshot, rows_at
 from evaluation.tasks import Tasks
 from jaxsim import __version__, counters, rng
-from jaxsim.agents import UNNAMED, Agent, Told
+from jaxsim.agents import UNNAMED, Agent, NoveltyHint
 from jaxsim.agents.base import Memory
 from jaxsim.lanes.crew import Crew
 from jaxsim.lanes.lists import Rounds, Rows
 from jaxsim.pytrees import Leaf, State, Tree
 from jaxsim.worlds.cartpole3d.original import hints
-from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP, TOLD
+from jaxsim.worlds.cartpole3d.original.hints import HINT_WORDS, LEVELS_PER_GROUP
 from jaxsim.worlds.world import NONFINITE
 
 PHASE_1_THRESHOLD = 0.05
@@ -296,7 +296,7 @@ class _Trials:
             count[: len(plans), lane] = 1
             for place, plan in enumerate(plans):
                 variant[place, lane] = self.group.variant(plan)
-                key = (plan.told, plan.variant, plan.hint_level)
+                key = (plan.indicator, plan.variant, plan.hint_level)
                 if key not in codes:
                     codes[key] = _hint_codes(plan, training)
                 hint[:, place, lane] = codes[key]
@@ -309,7 +309,7 @@ class _Trials:
             world=tasks.world[variant],
             row=tasks.row[variant],
             learning=np.ones((self.segment, 1), bool),
-            hint=Told(*hint),
+            hint=NoveltyHint(*hint),
             has_start=has_start if original else None,
             start=start,
         )
@@ -336,7 +336,7 @@ class _Trials:
 
 def _hint_codes(plan: EpisodePlan, training: bool) -> tuple[int, ...]:
     """Codes of the hint of an episode; in training the indicator is false."""
-    indicator = False if training else plan.told
+    indicator = False if training else plan.indicator
     novel = -1 if indicator is None else int(indicator)
     return (novel, *hints.codes_of(plan.hint[0]))
 
@@ -374,5 +374,7 @@ def _fill_words(rows: results.Rows, named: np.ndarray, level: np.ndarray) -> Non
     digit = np.where(named == UNNAMED, level, named % LEVELS_PER_GROUP)
     rows["level_probs"][:] = np.where(digit[:, None] == np.arange(KINDS), 1.0, 0.0)
     for catalogue in np.unique(named):
-        for slot, word in zip(SLOTS, TOLD.get(int(catalogue), (None, None, None)), strict=True):
+        for slot, word in zip(
+            SLOTS, HINT_WORDS.get(int(catalogue), (None, None, None)), strict=True
+        ):
             rows[slot][named == catalogue] = word or ""

@@ -32,7 +32,7 @@ from jaxsim import parameters
 from jaxsim.novelty import Novelty
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 from jaxsim.worlds.cartpole3d.original import hints
-from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, LEVELS_PER_GROUP, TOLD
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, HINT_WORDS, LEVELS_PER_GROUP
 
 FORMAT: Final = "jaxsim-sailon-1"
 NOMINAL, NOMINAL_DIFFICULTY = 200, "easy"
@@ -118,7 +118,7 @@ class EpisodePlan:
       variant: physics that it is played with.
       seed: of its start where the experiment's starts are the original's.
       novel: whether the cell's novelty is in it.
-      told: the novelty indicator: None for not told.
+      indicator: the novelty indicator: None for not told.
       hint_level: how much its first feature vector tells.
     """
 
@@ -126,7 +126,7 @@ class EpisodePlan:
     variant: LevelVariant
     seed: int
     novel: bool
-    told: bool | None
+    indicator: bool | None
     hint_level: int
 
     @property
@@ -224,12 +224,12 @@ class Experiment:
         plans = []
         for index, (from_cell, seed) in enumerate(zip(trial.novel, trial.seeds, strict=True)):
             novel = from_cell and cell.novel
-            told: bool | None = None
+            indicator: bool | None = None
             if cell.visibility:
-                told = novel if self.settings.tells_of_episodes else index >= button
+                indicator = novel if self.settings.tells_of_episodes else index >= button
             hint = cell.hint_level if novel else -1
             variant = self.variant(cell) if from_cell else self.unchanged
-            plans.append(EpisodePlan(index, variant, seed, novel, told, hint))
+            plans.append(EpisodePlan(index, variant, seed, novel, indicator, hint))
         return tuple(plans)
 
     def schedule(self, trial: Trial) -> Schedule:
@@ -446,7 +446,7 @@ def _settings(text: Text, values: JsonValue) -> Settings:
 
 _CELL: Final[Mapping[str, tuple[JsonValue, ...]]] = {
     "visibility": (0, 1),
-    "level": tuple(TOLD),
+    "level": tuple(HINT_WORDS),
     "difficulty": DIFFICULTIES,
     "hint_level": HINT_LEVELS,
 }

@@ -458,8 +458,8 @@ class _Turn:
             self.recorder.say(label)
             values = {"feature_vector": vector, "feature_label": dict(label)}
         else:
-            self.recorder.say({"novelty_indicator": INDICATORS[self.plan.told]})
-            values = {"feature_vector": vector, "novelty_indicator": self.plan.told}
+            self.recorder.say({"novelty_indicator": INDICATORS[self.plan.indicator]})
+            values = {"feature_vector": vector, "novelty_indicator": self.plan.indicator}
         value = self.player.game.call(method, **values)
         try:
             return answer(value, method)

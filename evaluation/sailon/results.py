@@ -28,7 +28,7 @@ from evaluation.sailon.experiment import Experiment, Trial, loads
 from evaluation.sailon.novelties import Entry
 from evaluation.sailon.text import ExperimentError, read
 from jaxsim.novelty import Novelty
-from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP, TOLD
+from jaxsim.worlds.cartpole3d.original.hints import HINT_WORDS, LEVELS_PER_GROUP
 
 T = TypeVar("T")
 
@@ -519,7 +519,7 @@ def _predictions(
     words, truth = no_words(len(groups)), no_words(len(groups))
     for line, (key, _) in enumerate(groups):
         named = [str(rows[name][last[line]]).strip().lower() for name in SLOTS]
-        hint = TOLD.get(key[1], (None, None, None))
+        hint = HINT_WORDS.get(key[1], (None, None, None))
         if key[4] in entries:
             hint = nearest_words(entries[key[4]].novelty, named)
         for slot, (word, right) in enumerate(zip(named, hint, strict=True)):

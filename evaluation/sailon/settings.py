@@ -14,7 +14,7 @@ from evaluation.schedule import FIRST_3D
 from jaxsim import parameters
 from jaxsim.worlds.cartpole3d import PARAMETERS
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
-from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, TOLD
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, HINT_WORDS
 
 Starts = Literal["wsu", "counter"]
 Messages = Literal["0.8", "2021"]
@@ -217,7 +217,7 @@ def _sensors(value: Any) -> str:
 
 
 _CHECKS: Final[dict[str, Callable[[object], str]]] = {
-    "novelty": _several(tuple(TOLD)),
+    "novelty": _several(tuple(HINT_WORDS)),
     "difficulty": _several(DIFFICULTIES),
     "novelty_visibility": _several((0, 1)),
     "hint_level": _several(HINT_LEVELS),

@@ -64,6 +64,7 @@ class Coordinates:
     def to_json(self) -> JsonObject:
         """Return plain JSON values, as the first line of a transcript has them."""
         plan = {name: value for name, value in vars(self.plan).items() if name != "variant"}
+        plan["told"] = plan.pop("indicator")  # as the format names it
         names = ("level", "difficulty", "novelty", "sensors")
         plan |= dict(zip(names, self.plan.variant.to_json(), strict=False))
         values = {name: value for name, value in vars(self).items() if name != "variants"}

@@ -32,8 +32,8 @@ from jaxsim.agents.base import (
     Agent,
     Entry,
     Episodes,
+    NoveltyHint,
     NoveltyPrediction,
-    Told,
     never_fails,
 )
 from jaxsim.agents.detection import Detector, joined
@@ -122,8 +122,8 @@ __all__ = [
     "Detector",
     "Entry",
     "Episodes",
+    "NoveltyHint",
     "NoveltyPrediction",
-    "Told",
     "fitted",
     "get",
     "joined",

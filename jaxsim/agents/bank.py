@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents.sight import Seen
+from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase as contacts
@@ -65,7 +65,7 @@ class Errors(NamedTuple):
 
 
 def unexplained(
-    report: Seen, change: Vector, free: jax.Array, wide: Vector, clear: jax.Array
+    report: Sighting, change: Vector, free: jax.Array, wide: Vector, clear: jax.Array
 ) -> Errors:
     """Residual accelerations of blocks after the best fit of each model.
 

@@ -63,7 +63,7 @@ class Entry:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Told:
+class NoveltyHint:
     """Hint of a protocol about the novelty of the next episode.
 
     Words are indices into `hints.ENTITIES`, `hints.ATTRIBUTES` and `hints.CHANGES`.
@@ -80,7 +80,7 @@ def _keep_memory(memory: Memory, key: jax.Array) -> Memory:
     return memory
 
 
-def hear_nothing(memory: Memory, hint: Told) -> Memory:
+def hear_nothing(memory: Memory, hint: NoveltyHint) -> Memory:
     """Ignore hints."""
     return memory
 
@@ -165,7 +165,7 @@ class Agent:
     init: Callable[[jax.Array], Memory] = _no_memory
     begin: Callable[[Memory, jax.Array], Memory] = _keep_memory
     learn: Callable[[Memory, Episodes], Memory] = learn_nothing
-    tell: Callable[[Memory, Told], Memory] = hear_nothing
+    tell: Callable[[Memory, NoveltyHint], Memory] = hear_nothing
     named: Callable[[Memory], jax.Array] = name_nothing
     acting: "Agent | None" = None
     trace: Trace | None = None

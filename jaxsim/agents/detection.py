@@ -15,13 +15,13 @@ from jaxsim.agents.base import (
     Entry,
     Episodes,
     Memory,
+    NoveltyHint,
     NoveltyPrediction,
-    Told,
     hear_nothing,
     name_nothing,
     never_fails,
 )
-from jaxsim.agents.sight import Seen, see
+from jaxsim.agents.sight import Sighting, see
 from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d.types import Observation
 
@@ -31,9 +31,9 @@ from jaxsim.worlds.cartpole3d.types import Observation
 class Transition:
     """Input of a detector at every observation."""
 
-    before: Seen  # the last observation; ignored at the first of an episode
+    before: Sighting  # the last observation; ignored at the first of an episode
     action: jax.Array  # () int32, action between the two
-    after: Seen  # the present observation
+    after: Sighting  # the present observation
     first: jax.Array  # () bool, whether it is the first of its episode
 
 
@@ -58,7 +58,7 @@ class Detector:
     init: Callable[[], Memory]
     begin: Callable[[Memory], Memory]
     named: Callable[[Memory], jax.Array] = name_nothing
-    tell: Callable[[Memory, Told], Memory] = hear_nothing
+    tell: Callable[[Memory, NoveltyHint], Memory] = hear_nothing
 
 
 @jax.tree_util.register_dataclass
@@ -68,7 +68,7 @@ class Joined:
 
     controller: Memory
     detector: Memory
-    before: Seen
+    before: Sighting
     action: jax.Array  # () int32
     first: jax.Array  # () bool
 
@@ -78,7 +78,11 @@ def joined(controller: Agent, detector: Detector) -> Agent:
 
     def init(key: jax.Array) -> Joined:
         return Joined(
-            controller.init(key), detector.init(), Seen.nothing(), jnp.int32(0), jnp.asarray(True)
+            controller.init(key),
+            detector.init(),
+            Sighting.nothing(),
+            jnp.int32(0),
+            jnp.asarray(True),
         )
 
     def begin(memory: Joined, key: jax.Array) -> Joined:
@@ -106,7 +110,7 @@ def joined(controller: Agent, detector: Detector) -> Agent:
     def learn(memory: Joined, episodes: Episodes) -> Joined:
         return replace(memory, controller=controller.learn(memory.controller, episodes))
 
-    def tell(memory: Joined, hint: Told) -> Joined:
+    def tell(memory: Joined, hint: NoveltyHint) -> Joined:
         return replace(
             memory,
             controller=controller.tell(memory.controller, hint),

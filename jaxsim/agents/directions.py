@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.agents import bank, sight
-from jaxsim.agents.sight import SLOTS, Seen
+from jaxsim.agents.sight import SLOTS, Sighting
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.types import DT, Params, Vector, Velocity
@@ -101,7 +101,7 @@ def of_motion(
     return changes[0], changes[1]
 
 
-def of_blocks(mean: Seen) -> jax.Array:
+def of_blocks(mean: Sighting) -> jax.Array:
     """Effect of each direction on the velocity of blocks in a tick, m/s, (6, 3, 4)."""
     p, alive = mean.block.p, mean.block.alive
     zero = jnp.zeros_like(p.x)

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.agents import bank, directions, sight
-from jaxsim.agents.sight import SLOTS, Seen
+from jaxsim.agents.sight import SLOTS, Sighting
 from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector, Velocity
 
@@ -77,7 +77,7 @@ class Track:
       block_sensitivity: 2 arrays (6, 3, 4), of each direction of blocks.
     """
 
-    mean: Seen
+    mean: Sighting
     covariance: Covariance
     sensitivity: tuple[jax.Array, ...]
     block_covariance: Covariance
@@ -89,7 +89,7 @@ class Track:
         zero, slots = jnp.float32(0), jnp.zeros(SLOTS)
         axes = jnp.zeros((len(directions.OF_CARTPOLE), AXES))
         components = jnp.zeros((len(directions.OF_BLOCKS), 3, SLOTS))
-        nothing = Seen.nothing()
+        nothing = Sighting.nothing()
         return cls(
             replace(nothing, reported=replace(nothing.reported, qw=zero + 1)),
             ((zero,) * 4,) * 4,
@@ -109,7 +109,9 @@ def _response() -> tuple[np.ndarray, np.ndarray]:
         pose = Pose(
             position, zero, zero + 1, zero, zero, jnp.sin(angle / 2), zero, jnp.cos(angle / 2)
         )
-        report = replace(Seen.nothing(), reported=pose, vx=velocity, spin=Vector(zero, rate, zero))
+        report = replace(
+            Sighting.nothing(), reported=pose, vx=velocity, spin=Vector(zero, rate, zero)
+        )
         after, speed = sight.predicted(Params(), report, Vector(force, 0.0, 0.0))
         spin = sight.spin_of(after, speed)
         return np.array([after.x, speed.vx, 2 * jnp.arcsin(after.qy), spin.y], np.float64)
@@ -141,7 +143,7 @@ def follow(
     scores: Scores,
     deviations: jax.Array,
     action: jax.Array,
-    after: Seen,
+    after: Sighting,
     followed: jax.Array,
     free: jax.Array,
 ) -> tuple[Track, Scores]:
@@ -342,7 +344,11 @@ def _where(mask: Leaf, a: T, b: T) -> T:
 
 
 def _follow_cartpole(
-    track: Track, variance: tuple[Leaf, ...], action: jax.Array, after: Seen, followed: jax.Array
+    track: Track,
+    variance: tuple[Leaf, ...],
+    action: jax.Array,
+    after: Sighting,
+    followed: jax.Array,
 ) -> _Followed:
     moved_by = motion()
     believed = track.mean
@@ -384,7 +390,7 @@ def _follow_cartpole(
     )
 
 
-def _axes_of(report: Seen) -> list[jax.Array]:
+def _axes_of(report: Sighting) -> list[jax.Array]:
     """Reported position, velocity and rate along the two axes, (2,) each."""
     r = report.reported
     return [
@@ -404,14 +410,14 @@ def tilt_between(a: Pose, b: Pose) -> jax.Array:
     return jnp.stack([twice * y, -twice * x])
 
 
-def _corrected(pose: Pose, spin: Vector, speed: Velocity, mean: tuple[Leaf, ...]) -> Seen:
+def _corrected(pose: Pose, spin: Vector, speed: Velocity, mean: tuple[Leaf, ...]) -> Sighting:
     """Corrected predictions of the nominal model; the twist of the pole stays as predicted."""
     nominal = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], (speed, spin))
     position, velocity, angle, rate = mean
     turn = _turned(pose, angle)
     reported = replace(pose, x=pose.x + position[0], y=pose.y + position[1], **turn)
     return replace(
-        Seen.nothing(),
+        Sighting.nothing(),
         reported=reported,
         vx=nominal[0].vx + velocity[0],
         vy=nominal[0].vy + velocity[1],
@@ -428,7 +434,7 @@ def _turned(pose: Pose, angle: jax.Array) -> dict[str, jax.Array]:
     return dict(zip(("qx", "qy", "qz", "qw"), (c / length for c in turned), strict=True))
 
 
-def _fresh(after: Seen) -> Seen:
+def _fresh(after: Sighting) -> Sighting:
     """First estimate from an observation: at the start the pole is not twisted."""
     r = after.reported
     length = jnp.sqrt(r.qx * r.qx + r.qy * r.qy + r.qw * r.qw)
@@ -449,7 +455,7 @@ _FALL = np.array([[1.0, DT], [0.0, 1.0]], np.float32)  # of (position, velocity)
 
 
 def _follow_blocks(
-    track: Track, variance: tuple[Leaf, ...], after: Seen, free: jax.Array
+    track: Track, variance: tuple[Leaf, ...], after: Sighting, free: jax.Array
 ) -> _Followed:
     believed = track.mean.block
     v = bank.blocks_after(Params(), believed)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents import sight
-from jaxsim.agents.sight import SLOTS, Seen
+from jaxsim.agents.sight import SLOTS, Sighting
 from jaxsim.backend import batch_rule
 from jaxsim.worlds.cartpole3d import CartPole3D, Params
 from jaxsim.worlds.cartpole3d.types import Config, State, Vector
@@ -18,7 +18,7 @@ from jaxsim.worlds.cartpole3d.types import Config, State, Vector
 _NOMINAL = CartPole3D(Config(max_blocks=SLOTS))
 
 
-def state_of(report: Seen) -> State:
+def state_of(report: Sighting) -> State:
     """State of the nominal world that fits an observation, for a cart that is not turned."""
     pose, velocity = sight.moving(report)
     zero = jnp.zeros_like(report.vx)
@@ -38,7 +38,7 @@ def state_of(report: Seen) -> State:
     )
 
 
-def _after(report: Seen, action: jax.Array) -> Seen:
+def _after(report: Sighting, action: jax.Array) -> Sighting:
     params = jax.tree.map(lambda number: jnp.float32(number), Params())
     # The nominal world draws no random numbers in a tick, so any key will do.
     observation, *_ = _NOMINAL.step(jax.random.key(0), state_of(report), action, params)
@@ -46,7 +46,7 @@ def _after(report: Seen, action: jax.Array) -> Seen:
 
 
 @jax.custom_batching.custom_vmap
-def after(needed: jax.Array, report: Seen, action: jax.Array) -> Seen:
+def after(needed: jax.Array, report: Sighting, action: jax.Array) -> Sighting:
     """Predict the next observation of the nominal world.
 
     Args:
@@ -60,7 +60,7 @@ def after(needed: jax.Array, report: Seen, action: jax.Array) -> Seen:
 after.def_vmap(batch_rule(lambda *lanes: jax.lax.map(lambda lane: after(*lane), lanes)))
 
 
-def errors(expected: Seen, report: Seen) -> tuple[jax.Array, jax.Array]:
+def errors(expected: Sighting, report: Sighting) -> tuple[jax.Array, jax.Array]:
     """Largest errors of the velocities of cart and pole, m/s or rad/s, and of blocks, m/s."""
     of_cartpole = [expected.vx - report.vx, expected.vy - report.vy]
     of_cartpole += [jnp.asarray(a - b) for a, b in zip(expected.spin, report.spin, strict=True)]

@@ -33,7 +33,7 @@ from jaxsim.agents.lookahead import (
     screen,
 )
 from jaxsim.agents.repair import Fit
-from jaxsim.agents.sight import Seen, see
+from jaxsim.agents.sight import Sighting, see
 from jaxsim.backend import batch_rule, materialise, opaque_one
 from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import dynamics
@@ -70,7 +70,7 @@ BUDGET = Budget()
 class Memory:
     """Memory of the controller."""
 
-    before: Seen
+    before: Sighting
     action: jax.Array  # () int32
     first: jax.Array  # () bool
     tick: jax.Array  # () int32
@@ -93,7 +93,7 @@ def _upright(lanes: int) -> LeanPlan:
 
 def _init(key: jax.Array) -> Memory:
     return Memory(
-        Seen.nothing(),
+        Sighting.nothing(),
         jnp.int32(0),
         jnp.asarray(True),
         jnp.int32(0),
@@ -127,7 +127,7 @@ def _act(
     return action, NoveltyPrediction.none(), after
 
 
-def _world(memory: Memory, fit: Fit, report: Seen, block: Block) -> BodyState:
+def _world(memory: Memory, fit: Fit, report: Sighting, block: Block) -> BodyState:
     """The present state; velocities of blocks on lines come from their last two places."""
     pose, velocity = sight.moving(report)
     mean_velocity = geo.scale(geo.sub(report.block.p, memory.before.block.p), 1 / DT)
@@ -155,7 +155,7 @@ def crowded(world: BodyState, observation: Observation) -> BodyState:
     return world._replace(block=jax.tree.map(lambda leaf: leaf[chosen], blocks))
 
 
-def fallen(report: Seen) -> Leaf:
+def fallen(report: Sighting) -> Leaf:
     """Whether the reported pole has fallen."""
     r = report.reported
     return dynamics.has_fallen(geo.rotation(r.qx, r.qy, r.qz, r.qw), repair.NOMINAL.lean_limit)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxsim.agents import bank, sight, touch
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.lookahead import Field, Model, directions, pull
-from jaxsim.agents.sight import Seen
+from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase
@@ -187,7 +187,7 @@ def _blocks(fit: Fit, transition: Transition) -> Fit:
     return _pulled(fit, before, block, after, free)
 
 
-def _without_walls(fit: Fit, before: Seen, block: Block) -> Vector:
+def _without_walls(fit: Fit, before: Sighting, block: Block) -> Vector:
     """Velocities of blocks after a tick in which they touch nothing, m/s."""
     pulled = pull(field(fit), before.reported.x, before.reported.y, block)
     return geo.add(dynamics.accelerate_block(NOMINAL, block, None), geo.scale(pulled, DT))
@@ -201,7 +201,7 @@ def field(fit: Fit) -> Field:
 
 
 def _bounced(
-    fit: Fit, params: Params, before: Seen, block: Block, after: Seen, alone: jax.Array
+    fit: Fit, params: Params, before: Sighting, block: Block, after: Sighting, alone: jax.Array
 ) -> Fit:
     """Restitution of the walls, from the last bounce."""
     v = _without_walls(fit, before, block)
@@ -222,7 +222,7 @@ def _bounced(
     return replace(fit, restitution=jnp.where(number > 0, restitution, fit.restitution))
 
 
-def _widened(fit: Fit, pose: Pose, block: Block, after: Seen, alone: jax.Array) -> Fit:
+def _widened(fit: Fit, pose: Pose, block: Block, after: Sighting, alone: jax.Array) -> Fit:
     """Whether a bounce is explained by wide blocks and by nothing else."""
     large = replace(NOMINAL, block_radius=bank.WIDE)
     clear = alone & ~touch.near(large, pose, block) & ~touch.paired(large, block)
@@ -233,7 +233,7 @@ def _widened(fit: Fit, pose: Pose, block: Block, after: Seen, alone: jax.Array) 
     )
 
 
-def _pulled(fit: Fit, before: Seen, block: Block, after: Seen, free: jax.Array) -> Fit:
+def _pulled(fit: Fit, before: Sighting, block: Block, after: Sighting, free: jax.Array) -> Fit:
     """Least squares of the field, with forgetting, over blocks that touch nothing."""
     v = dynamics.accelerate_block(NOMINAL, block, None)
     change = bank.missed(after.block.v, v)
@@ -259,7 +259,7 @@ def _pulled(fit: Fit, before: Seen, block: Block, after: Seen, free: jax.Array) 
     )
 
 
-def _basis(report: Seen, block: Block) -> jax.Array:
+def _basis(report: Sighting, block: Block) -> jax.Array:
     zero = jnp.zeros_like(block.p.x)
     up = Vector(zero, zero, zero + 1)
     reported = report.reported
@@ -275,7 +275,7 @@ def _solved(normal: jax.Array, moment: jax.Array) -> jax.Array:
     return rows[:, 4]
 
 
-def model_of(fit: Fit, report: Seen) -> tuple[Model, Block, jax.Array]:
+def model_of(fit: Fit, report: Sighting) -> tuple[Model, Block, jax.Array]:
     """Model that explains the evidence, the blocks it predicts, and whether it is trusted.
 
     Args:

@@ -23,11 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.agents import bank, hits, limits, sequential, sight, touch
-from jaxsim.agents.base import NoveltyPrediction, Told
+from jaxsim.agents.base import NoveltyHint, NoveltyPrediction
 from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.limits import FREE_LIMIT, NAMED_LIMIT, Limits
 from jaxsim.agents.noise_scale import NoiseScale
-from jaxsim.agents.sight import Seen
+from jaxsim.agents.sight import Sighting
 from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -138,7 +138,7 @@ def _init() -> Memory:
     )
 
 
-def _tell(memory: Memory, hint: Told) -> Memory:
+def _tell(memory: Memory, hint: NoveltyHint) -> Memory:
     return replace(memory, nominal=hint.novel == 0)
 
 
@@ -252,7 +252,7 @@ def _structure_level(now: Evidence) -> jax.Array:
 # First observation of an episode ----------------------------------------------------------------
 
 
-def _at_start(old: Evidence, report: Seen, limit: Limits) -> Evidence:
+def _at_start(old: Evidence, report: Sighting, limit: Limits) -> Evidence:
     """Compare the first observation with the start states of the nominal world."""
     block = report.block
     v = _before_drag(block.v)
@@ -279,7 +279,7 @@ def _at_start(old: Evidence, report: Seen, limit: Limits) -> Evidence:
     )
 
 
-def _odd_cartpole(start: Seen, limit: Limits) -> jax.Array:
+def _odd_cartpole(start: Sighting, limit: Limits) -> jax.Array:
     """Whether place, speed or lean of cart or pole is outside the nominal start states."""
     r = start.reported
     numbers = (
@@ -391,14 +391,14 @@ def _quaternion(pose: Pose) -> tuple[Scalar, ...]:
     return pose.qx, pose.qy, pose.qz, pose.qw
 
 
-def _count_spawned(now: Evidence, before: Seen, after: Seen) -> Evidence:
+def _count_spawned(now: Evidence, before: Sighting, after: Sighting) -> Evidence:
     more = after.count > before.count
     rests = dynamics.norm(after.newest) < RESTING
     return replace(now, resting=now.resting + (more & rests), flying=now.flying + (more & ~rests))
 
 
 def _compare_blocks(
-    now: Evidence, before: Seen, after: Seen, near: jax.Array, pose: Pose, limit: Limits
+    now: Evidence, before: Sighting, after: Sighting, near: jax.Array, pose: Pose, limit: Limits
 ) -> tuple[Evidence, jax.Array]:
     """Compare blocks that touch at most walls; return the strength of their evidence as well."""
     block = replace(before.block, alive=before.block.alive & after.block.alive)
@@ -434,9 +434,9 @@ def _compare_blocks(
 
 def _count_blocks(
     now: Evidence,
-    before: Seen,
+    before: Sighting,
     block: Block,
-    after: Seen,
+    after: Sighting,
     free: jax.Array,
     astray: jax.Array,
     pose: Pose,

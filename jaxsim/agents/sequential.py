@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxsim.agents.filtering import Scores, Track
 from jaxsim.agents.filtering import follow as take_in
 from jaxsim.agents.martingale import Mixture
-from jaxsim.agents.sight import Seen
+from jaxsim.agents.sight import Sighting
 from jaxsim.backend import batch_rule
 from jaxsim.pytrees import Tree
 
@@ -42,7 +42,7 @@ class Tick(NamedTuple):
 
     deviations: jax.Array  # (4,) of the noise by kind
     action: jax.Array  # () int32, what was done before it
-    after: Seen
+    after: Sighting
     first: jax.Array  # () bool, whether it is the first of its episode
     followed: jax.Array  # () bool, whether the nominal motion of cart and pole leads to it
     free: jax.Array  # (4,) bool, the same for blocks

@@ -31,7 +31,7 @@ DTYPE = jnp.float32
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Seen:
+class Sighting:
     """One observation of one lane, in float32.
 
     The reported pose assumes a cart that is not turned: a feature vector lacks the yaw, which is
@@ -47,7 +47,7 @@ class Seen:
     count: jax.Array  # () int32, number of blocks
 
     @classmethod
-    def nothing(cls) -> "Seen":
+    def nothing(cls) -> "Sighting":
         """Return zeros of the right shapes, for a memory before the first observation."""
         zero, empty = jnp.zeros((), DTYPE), jnp.asarray(False)
         vector = Vector(zero, zero, zero)
@@ -55,7 +55,7 @@ class Seen:
         return see(Observation(vector, vector, (zero,) * 4, vector, slots, slots, (empty,) * SLOTS))
 
 
-def see(observation: Observation) -> Seen:
+def see(observation: Observation) -> Sighting:
     """Read an observation.
 
     Args:
@@ -74,7 +74,7 @@ def see(observation: Observation) -> Seen:
     reported = Pose(
         _number(o.cart_position.x), _number(o.cart_position.y), zero + 1, zero, qx, qy, qz, qw
     )
-    return Seen(
+    return Sighting(
         reported,
         _number(o.cart_velocity.x),
         _number(o.cart_velocity.y),
@@ -112,7 +112,7 @@ def _first(leaf: Scalar) -> jax.Array:
     return jnp.pad(leaf[:SLOTS], (0, max(0, SLOTS - leaf.shape[0])))
 
 
-def moving(report: Seen) -> tuple[Pose, Velocity]:
+def moving(report: Sighting) -> tuple[Pose, Velocity]:
     """Present pose and velocities, for a cart that does not turn.
 
     The reported pose is one tick old; the reported velocities have moved it since.
@@ -131,7 +131,7 @@ def push(params: Params, action: jax.Array) -> Vector:
     return Vector(size * along[0], size * along[1], 0.0 * along[0])
 
 
-def predicted(params: Params, report: Seen, force: Vector) -> tuple[Pose, Velocity]:
+def predicted(params: Params, report: Sighting, force: Vector) -> tuple[Pose, Velocity]:
     """Predict the next observation of cart and pole if nothing touches them.
 
     Args:

@@ -29,7 +29,7 @@ from jaxsim.agents import bank, reference, sight
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.agents.detection import Detector, Joined, Transition, joined
 from jaxsim.agents.lookahead import collided
-from jaxsim.agents.sight import Seen, see
+from jaxsim.agents.sight import Sighting, see
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import (
@@ -146,7 +146,7 @@ def _init() -> Memory:
         listed=zero,
         entries=none,
         opening=zero,
-        forecast=Seen.nothing().block,
+        forecast=Sighting.nothing().block,
         errors=zero,
         run=none,
         appeared=zero,
@@ -164,7 +164,7 @@ def _init() -> Memory:
 # Relations of blocks ----------------------------------------------------------------------------
 
 
-def _relations(report: Seen) -> jax.Array:
+def _relations(report: Sighting) -> jax.Array:
     """Evidence of blocks that fly at the cart, at one another, or in parallel."""
     p, v, alive = report.block.p, report.block.v, report.block.alive
     speed = jnp.maximum(dynamics.norm(v), 1e-6)
@@ -196,7 +196,7 @@ def _pairs(p: Vector, u: Vector) -> tuple[jax.Array, jax.Array]:
 # One observation --------------------------------------------------------------------------------
 
 
-def _opening(report: Seen, published: bool) -> tuple[jax.Array, jax.Array]:
+def _opening(report: Sighting, published: bool) -> tuple[jax.Array, jax.Array]:
     """Evidence of a first observation, and the number of violations of blocks in it."""
     far = partial(_beyond, published=published)
     r, b = report.reported, report.block
@@ -275,7 +275,7 @@ def flown(block: Block) -> Block:
     return replace(block, p=sight.place_next(block.p, v), v=v)
 
 
-def _forecast(memory: Memory, report: Seen, published: bool) -> Memory:
+def _forecast(memory: Memory, report: Sighting, published: bool) -> Memory:
     """Compare the blocks with their forecast, at some ticks."""
     mask = report.block.alive & memory.forecast.alive
     off = geo.sub(report.block.p, memory.forecast.p)
@@ -330,7 +330,7 @@ def _watch(
     return memory, prediction
 
 
-def _start(memory: Memory, report: Seen, published: bool) -> Memory:
+def _start(memory: Memory, report: Sighting, published: bool) -> Memory:
     number, violations = _opening(report, published)
     counted = number > 0.1
     return replace(
@@ -461,7 +461,7 @@ def _level(memory: Memory) -> jax.Array:
 # Controller -------------------------------------------------------------------------------------
 
 
-def _clearance(report: Seen, lean: tuple[Scalar, Scalar], x: Scalar, y: Scalar) -> jax.Array:
+def _clearance(report: Sighting, lean: tuple[Scalar, Scalar], x: Scalar, y: Scalar) -> jax.Array:
     """Smallest distance between cart or pole and a block, m, up to 10."""
     p, alive = report.block.p, report.block.alive
     side = jnp.maximum(jnp.hypot(p.x - x, p.y - y) - dynamics.CART_RADIUS, 0.0)
@@ -481,7 +481,7 @@ def _distance_cost(gap: jax.Array) -> jax.Array:
     return jnp.where(gap > 0.01, cost, 1000 + gap * gap)
 
 
-def _line_cost(report: Seen, x: Scalar, y: Scalar) -> jax.Array:
+def _line_cost(report: Sighting, x: Scalar, y: Scalar) -> jax.Array:
     """Cost of standing in the flight lines of blocks."""
     p, v = report.block.p, report.block.v
     u = geo.scale(v, 1 / jnp.maximum(dynamics.norm(v), 1e-6))

@@ -26,7 +26,7 @@ class Rounds:
     learning: Leaf = None  # bool, whether the agent learns from the round; None for never
     enters: Leaf = None  # bool, whether a block begins with the round; None without blocks
     entry: Tree = None  # `agents.Entry` of the block
-    hint: Tree = None  # `agents.Told`, the hint before the round; None for none
+    hint: Tree = None  # `agents.NoveltyHint`, the hint before the round; None for none
     has_start: Leaf = None  # bool, whether `start` is used; None if every start is drawn
     start: State = None  # states before the hidden first step
 

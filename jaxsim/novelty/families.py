@@ -91,7 +91,7 @@ class Family:
 
     Attributes:
       name: short name, for commands and tables.
-      entity: what is changed, in the words of `hints.TOLD` where they have one.
+      entity: what is changed, in the words of `hints.HINT_WORDS` where they have one.
       attribute: of the entity.
       change: word for the change, if the first range is above its nominal value.
       lower: word for the change below the nominal value; "" if there is none.

@@ -157,7 +157,7 @@ def test_the_hidden_step_is_one_tick(world, started, first_decision):
     _, params, step, keys = world
     done = step(keys, started, jnp.full(LANES, 9, jnp.int32), params)
     assert (np.asarray(done[1].inner.step) == np.asarray(first_decision[1].inner.step)).all()
-    assert np.asarray(done[1].begun).all() and not np.asarray(started.begun).any()
+    assert np.asarray(done[1].started).all() and not np.asarray(started.started).any()
 
 
 def test_an_episode_that_is_over_stays_as_it_is(world, first_decision):

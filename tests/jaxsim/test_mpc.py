@@ -12,7 +12,7 @@ import jaxsim
 from jaxsim import agents, rng
 from jaxsim.agents import lookahead, mpc, repair, sight
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.sight import Seen, see
+from jaxsim.agents.sight import Sighting, see
 from jaxsim.backend import opaque_one
 from jaxsim.lanes.crew import Crew
 from jaxsim.worlds.cartpole3d import dynamics
@@ -179,7 +179,7 @@ def test_a_mass_that_no_model_has_is_doubted_once_pushes_differ():
 
 def test_doubt_ends_after_some_ticks_that_nothing_contradicts():
     touched = replace(repair.no_fit(), touched=jnp.asarray(True), doubt=jnp.int32(2))
-    shown = Transition(Seen.nothing(), jnp.int32(0), Seen.nothing(), jnp.asarray(False))
+    shown = Transition(Sighting.nothing(), jnp.int32(0), Sighting.nothing(), jnp.asarray(False))
     doubts, structure = [], jax.jit(repair._structure)
     for _ in range(4):
         touched = structure(touched, shown)
@@ -531,8 +531,8 @@ def test_a_future_is_cheap():
 
     @jax.eval_shape
     def given():
-        world = lookahead.BodyState(*sight.moving(Seen.nothing()), Seen.nothing().block)
-        model = repair.model_of(repair.no_fit(), Seen.nothing())[0]
+        world = lookahead.BodyState(*sight.moving(Sighting.nothing()), Sighting.nothing().block)
+        model = repair.model_of(repair.no_fit(), Sighting.nothing())[0]
         plans = mpc._candidates(128, mpc.home(mpc.ELITES), rng.words(KEY))
         return model, world, plans, jnp.int32(200)
 

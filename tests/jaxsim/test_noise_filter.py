@@ -112,7 +112,7 @@ def leaning(seed=0):
     number = partial(jnp.asarray, dtype=jnp.float32)
     turn = np.array([0.02, -0.03, 0.0])
     q = (*turn, np.sqrt(1 - np.sum(turn**2)))
-    nothing = sight.Seen.nothing()
+    nothing = sight.Sighting.nothing()
     pose = dict(zip(("qx", "qy", "qz", "qw"), map(number, q), strict=True))
     places, speeds = (random.normal(size=(3, 4)) * size for size in (2.0, 5.0))
     places[2] += 5.0
@@ -542,7 +542,7 @@ def test_every_direction_of_cart_and_pole_is_a_derivative(action):
 
 def test_an_offset_of_angles_turns_readings_about_both_axes():
     """By one angle about x and y of the world, of which a lean along y has the other sign."""
-    upright = replace(sight.Seen.nothing().reported, qw=jnp.float32(1))
+    upright = replace(sight.Sighting.nothing().reported, qw=jnp.float32(1))
     turned = replace(upright, qx=jnp.float32(0.5e-3), qy=jnp.float32(0.5e-3))
     expected = np.zeros((11, 2))
     expected[directions.OF_CARTPOLE.index("offset_angle")] = 1, -1
@@ -651,7 +651,7 @@ def test_a_sequence_counts_each_episode_once(monkeypatch):
     yes, no = jnp.asarray(True), jnp.asarray(False)
 
     def tick(first, nominal):
-        rest = jnp.full(4, 0.01), ACTION, sight.Seen.nothing()
+        rest = jnp.full(4, 0.01), ACTION, sight.Sighting.nothing()
         return sequential.Tick(*rest, first, ~first, jnp.ones(4, bool), nominal)
 
     sequence, mixture, number = sequential.Sequence.none(), Mixture.none(), 0
@@ -677,7 +677,7 @@ def test_noise_that_becomes_known_in_an_episode_teaches_nothing_of_it():
     """Training whose first observation was skipped is not usual; it is no evidence either."""
     yes, no = jnp.asarray(True), jnp.asarray(False)
     one = drawn_scores(np.random.default_rng(9))
-    rest = jnp.full(4, 0.01), ACTION, sight.Seen.nothing()
+    rest = jnp.full(4, 0.01), ACTION, sight.Sighting.nothing()
     midst = sequential.Tick(*rest, no, no, jnp.zeros(4, bool), yes)
     sequence, strength = sequence_after(sequential.Sequence.none(), midst)
     assert not sequence.nominal and float(strength) == 0

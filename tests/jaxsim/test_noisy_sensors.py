@@ -11,7 +11,7 @@ import pytest
 import jaxsim
 from jaxsim import agents
 from jaxsim.agents import directions, filtering, limits, martingale, sequential, sight
-from jaxsim.agents.base import Told
+from jaxsim.agents.base import NoveltyHint
 from jaxsim.agents.filtering import Scores
 from jaxsim.agents.martingale import Mixture
 from jaxsim.agents.noise_scale import NoiseScale
@@ -64,7 +64,7 @@ def reports():
     agent = agents.get("pd+residual")
 
     def episode(memory, key, params, known):
-        hint = Told(jnp.where(known, 0, -1), *(jnp.int32(-1),) * 4)
+        hint = NoveltyHint(jnp.where(known, 0, -1), *(jnp.int32(-1),) * 4)
         memory = agent.begin(agent.tell(memory, hint), key)
         observation, state = env.reset(key, params)
 
@@ -154,7 +154,7 @@ def test_scores_estimate_the_size_of_a_change(row, name, size, reports):
 
 def test_a_lane_is_followed_as_it_would_be_alone():
     """Beside lanes without noise, for which nothing is computed alone."""
-    report = replace(sight.Seen.nothing(), vx=jnp.float32(0.1))
+    report = replace(sight.Sighting.nothing(), vx=jnp.float32(0.1))
     tick = sequential.Tick(
         jnp.full(4, 0.01),
         jnp.int32(1),
@@ -190,9 +190,9 @@ def test_a_lane_is_followed_as_it_would_be_alone():
 )
 def test_directions_are_derivatives_of_a_tick(name, changed):
     report = replace(
-        sight.Seen.nothing(),
+        sight.Sighting.nothing(),
         reported=replace(
-            sight.Seen.nothing().reported,
+            sight.Sighting.nothing().reported,
             qx=jnp.float32(0.02),
             qy=jnp.float32(0.05),
             qw=jnp.float32(np.sqrt(1 - 0.02**2 - 0.05**2)),
@@ -220,7 +220,7 @@ def test_directions_are_derivatives_of_a_tick(name, changed):
 
 
 def test_a_block_that_weighs_something_falls():
-    report = sight.Seen.nothing()
+    report = sight.Sighting.nothing()
     change = directions.of_blocks(report)[directions.OF_BLOCKS.index("block_weight")]
     np.testing.assert_allclose(change[2], -DT, rtol=1e-6)
     np.testing.assert_array_equal(change[:2], 0)
@@ -314,5 +314,5 @@ def test_a_hit_is_missed_as_rarely_as_a_reading_is_an_alarm(position, angle):
 def test_a_detector_hears_whether_an_episode_is_novel():
     memory = residual.init()
     for novel, nominal in ((0, True), (1, False), (-1, False)):
-        hint = Told(jnp.int32(novel), *(jnp.int32(-1),) * 4)
+        hint = NoveltyHint(jnp.int32(novel), *(jnp.int32(-1),) * 4)
         assert bool(residual.tell(memory, hint).nominal) is nominal

@@ -13,7 +13,7 @@ from jaxsim import agents
 from jaxsim.agents import bank, residual
 from jaxsim.agents.base import hear_nothing, never_fails
 from jaxsim.agents.detection import Transition, joined
-from jaxsim.agents.sight import Seen, see
+from jaxsim.agents.sight import Sighting, see
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.original.messages import feature_vectors, parse_feature_vectors
 from jaxsim.worlds.cartpole3d.types import Block, Config, Observation, Vector
@@ -386,7 +386,7 @@ def test_a_block_moves_by_its_velocity_whatever_it_touches(strength):
         alive = jnp.arange(4) == 0
         at, up = Vector(0.5, 0.0, height), Vector(0.0, 0.0, 1.0)
         slots = (jax.tree.map(lambda c: jnp.where(alive, c, 0.0), of) for of in (at, up))
-        return replace(Seen.nothing(), block=Block(*slots, alive), count=jnp.int32(1))
+        return replace(Sighting.nothing(), block=Block(*slots, alive), count=jnp.int32(1))
 
     assert strength(block(0.3), block(0.32)) < 0.2
     assert strength(block(0.3), block(0.32003)) > 1
@@ -407,7 +407,7 @@ def test_an_episode_must_end_where_the_pole_falls():
 
 def test_an_episode_may_not_go_on_behind_a_fall(strength):
     def leaning(angle):
-        half, standing = jnp.float32(angle / 2), Seen.nothing()
+        half, standing = jnp.float32(angle / 2), Sighting.nothing()
         pose = replace(standing.reported, qx=jnp.sin(half), qw=jnp.cos(half))
         return replace(standing, reported=pose)
 

@@ -12,7 +12,7 @@ from jaxsim.agents import bank, limits, residual, sequential, sight
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.limits import Limits
 from jaxsim.agents.noise_scale import NoiseScale
-from jaxsim.agents.sight import Seen
+from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d.types import DT, Block, Vector
 
 NONE = limits.of(NoiseScale.none(), jnp.asarray(False))
@@ -60,7 +60,7 @@ def watch():
 
 def standing(**values):
     """An observation of an upright pole in the middle of the room, without blocks."""
-    nothing = Seen.nothing()
+    nothing = Sighting.nothing()
     pose = {"qw": jnp.float32(1)} | {
         name: jnp.float32(value) for name, value in values.pop("pose", {}).items()
     }

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxsim.json_types import JsonObject
-from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, NOTHING, TOLD, hint
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, HINT_WORDS, NOTHING, hint
 from jaxsim.worlds.cartpole3d.original.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
 
@@ -187,7 +187,7 @@ CATALOGUE: dict[int, Level] = {
 }
 LEVELS = tuple(CATALOGUE)
 NOMINAL = 200
-NAMED = tuple(number for number in LEVELS if TOLD[number] != NOTHING)
+NAMED = tuple(number for number in LEVELS if HINT_WORDS[number] != NOTHING)
 """Levels that hints describe, so that agents can name them."""
 EVALUATED = (NOMINAL, *sorted(NAMED, key=lambda number: (-(number // 100), number)))
 """Levels of a full evaluation: the nominal one, then those of phase 3 and those of phase 2."""

@@ -102,10 +102,10 @@ def test_equal_settings_draw_an_equal_experiment():
 def test_what_an_episode_tells():
     drawn = plan(novelty_visibility=(0, 1), hint_level=(2,), pre_novel_episodes=5, trials=1)
     hidden, visible = drawn.trials
-    assert {e.told for e in drawn.episodes(hidden)} == {None}
+    assert {e.indicator for e in drawn.episodes(hidden)} == {None}
     assert {e.hint_level for e in drawn.episodes(hidden)} == {-1}
     episodes = drawn.episodes(visible)
-    assert [e.told for e in episodes] == [index >= 5 for index in range(20)]
+    assert [e.indicator for e in episodes] == [index >= 5 for index in range(20)]
     assert [e.hint_level for e in episodes] == [2 if e.novel else -1 for e in episodes]
     assert {(e.level, e.difficulty) for e in episodes if not e.novel} == {(200, "easy")}
     assert {(e.level, e.difficulty) for e in episodes if e.novel} == {(203, "hard")}
@@ -114,16 +114,16 @@ def test_what_an_episode_tells():
 @pytest.mark.requirement(137)
 def test_the_indicator_of_phase_1_tells_of_each_episode():
     drawn = plan(novelty_visibility=(1,), hint_level=(-1,), phase="1", trials=1)
-    assert all(e.told == e.novel for e in drawn.episodes(drawn.trials[0]))
+    assert all(e.indicator == e.novel for e in drawn.episodes(drawn.trials[0]))
     button = plan(novelty_visibility=(1,), hint_level=(-1,), phase="1", indicator="button")
-    assert button.episodes(button.trials[0])[-1].told is True
+    assert button.episodes(button.trials[0])[-1].indicator is True
 
 
 def test_level_200_is_never_novel():
     drawn = plan(novelty=(200,), novelty_visibility=(1,), trials=1)
     (trial,) = drawn.trials
     assert trial.button == 20
-    assert {e.told for e in drawn.episodes(trial)} == {False}
+    assert {e.indicator for e in drawn.episodes(trial)} == {False}
     assert {e.level for e in drawn.episodes(trial)} == {200}
 
 

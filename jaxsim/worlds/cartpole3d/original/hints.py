@@ -14,13 +14,13 @@ HINT_LEVELS = (-1, 0, 1, 2, 3)
 
 LEVELS_PER_GROUP = 50  # hints give 101 and 201 both as level 1
 
-Told = tuple[str | None, str | None, str | None]
+HintWords = tuple[str | None, str | None, str | None]
 
-NOTHING: Told = (None, None, None)
-TO_PLACE: Told = ("block", "direction", "toward location")
-MORE: Told = ("block", "quantity", "increasing")
+NOTHING: HintWords = (None, None, None)
+TO_PLACE: HintWords = ("block", "direction", "toward location")
+MORE: HintWords = ("block", "quantity", "increasing")
 
-TOLD: dict[int, Told] = {
+HINT_WORDS: dict[int, HintWords] = {
     50: NOTHING,
     51: NOTHING,
     52: NOTHING,
@@ -52,7 +52,7 @@ TOLD: dict[int, Told] = {
 
 
 def _words(place: int) -> tuple[str, ...]:
-    column = (words[place] for words in TOLD.values())
+    column = (words[place] for words in HINT_WORDS.values())
     return tuple(sorted({word for word in column if word is not None}))
 
 
@@ -67,7 +67,7 @@ def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> lis
     """Return the hint that the first feature vector of an episode carries.
 
     Args:
-      level: of the novelty catalogue, a key of `TOLD`.
+      level: of the novelty catalogue, a key of `HINT_WORDS`.
       hint_level: amount of information, one of `HINT_LEVELS`.
       distinct_entities: for level 206 only. The original means to name block, cart and pole there,
         but lists one object three times, so all three read pole; True lists the three entities.
@@ -79,9 +79,9 @@ def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> lis
     Raises:
       ValueError: an unknown level or hint level.
     """
-    _check("level", level, tuple(TOLD))
+    _check("level", level, tuple(HINT_WORDS))
     _check("hint_level", hint_level, HINT_LEVELS)
-    entity, attribute, change = TOLD[level]
+    entity, attribute, change = HINT_WORDS[level]
     entities: tuple[str | None, ...] = (entity,)
     if level == 206:
         entities = BLOWN if distinct_entities else (entity,) * len(BLOWN)
@@ -93,7 +93,7 @@ def codes(level: int, hint_level: int) -> tuple[int, int, int, int]:
     """Return a hint as numbers: level, entity, attribute and change, -1 for None.
 
     Args:
-      level: of the novelty catalogue, a key of `TOLD`.
+      level: of the novelty catalogue, a key of `HINT_WORDS`.
       hint_level: amount of information, one of `HINT_LEVELS`.
 
     Raises:

@@ -54,13 +54,16 @@ def test_each_hint_level_tells_one_thing_more(line):
 
 
 def test_the_table_above_is_complete():
-    assert {int(line.split()[0]) for line in FULL} == set(hints.TOLD)
-    assert set(LEVELS) <= set(hints.TOLD)
+    assert {int(line.split()[0]) for line in FULL} == set(hints.HINT_WORDS)
+    assert set(LEVELS) <= set(hints.HINT_WORDS)
 
 
 def test_every_hint_equals_the_original(recorded_data):
     table = json.loads(recorded_data("cartpole3d/hints_table.json").read_text(encoding="utf-8"))
-    ours = {str(level): {str(k): hint(level, k) for k in hints.HINT_LEVELS} for level in hints.TOLD}
+    ours = {
+        str(level): {str(k): hint(level, k) for k in hints.HINT_LEVELS}
+        for level in hints.HINT_WORDS
+    }
     assert ours == table
 
 
@@ -71,7 +74,7 @@ def test_three_entities_at_level_206_on_request():
     assert hint_values(hint(206, 0, distinct_entities=True)) == [(6, None, None, None)] * 3
     assert all(
         hint(level, k, distinct_entities=True) == hint(level, k)
-        for level in hints.TOLD
+        for level in hints.HINT_WORDS
         for k in hints.HINT_LEVELS
         if level != 206
     )
