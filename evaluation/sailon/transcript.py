@@ -63,8 +63,9 @@ class Coordinates:
 
     def to_json(self) -> JsonObject:
         """Return plain JSON values, as the first line of a transcript has them."""
-        plan = {name: value for name, value in vars(self.plan).items() if name != "variant"}
-        plan["told"] = plan.pop("indicator")  # as the format names it
+        named = {"indicator": "told"}  # where the format has another name
+        fields = vars(self.plan).items()
+        plan = {named.get(name, name): value for name, value in fields if name != "variant"}
         names = ("level", "difficulty", "novelty", "sensors")
         plan |= dict(zip(names, self.plan.variant.to_json(), strict=False))
         values = {name: value for name, value in vars(self).items() if name != "variants"}
