@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from evaluation.bench import ours, peers, run, single
+from evaluation.bench import ours, peers, program, run, single
 from evaluation.bench.peers import NOT_FOUND, Peer
 from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable, timed
@@ -64,12 +64,17 @@ def test_throughputs_of_processes_side_by_side_add_up():
     assert (both.steps, both.processes) == (1000, 2)
 
 
-def test_work_is_repeated_for_as_long_as_asked():
+def test_work_is_repeated_for_as_long_as_asked(monkeypatch):
     assert timed(lambda: 7, seconds=0.0).steps == 7
-    rate = timed(lambda: 7, seconds=0.02)
-    assert rate.wall_seconds >= 0.02
-    assert rate.steps > 7
-    assert rate.steps % 7 == 0
+    clock = SimpleNamespace(now=5.0)
+
+    def work():
+        clock.now += 0.5
+        return 7
+
+    monkeypatch.setattr(program.time, "perf_counter", lambda: clock.now)
+    rate = timed(work, seconds=1.2)
+    assert (rate.steps, rate.wall_seconds) == (21, 1.5)
 
 
 def test_a_ratio_is_the_median_of_the_ratios_of_each_round():
@@ -162,6 +167,16 @@ def test_compiling_is_what_the_first_call_took_longer():
     assert entry.compile_seconds == 5.0
     assert row("pybullet", "200", None, 100).compile_seconds is None
     assert row("jaxsim", "200", "default", first_seconds=7.0).compile_seconds is None
+
+
+def test_breaking_even_takes_as_many_episodes_as_the_start_cost():
+    """An episode of 200 steps takes 2 s at our 100 steps a second, and 4 s at the peer's 50."""
+    facts = {"first_steps": 400, "mean_length": 200}  # the first result holds 4 s of play
+    values = result(row("jaxsim", "200", "default", 100, **facts), row("pybullet", "200", None, 50))
+    assert values.break_even({"default": 13.0}) == {"default": 5}
+    assert values.break_even({"default": 3.9}) == {"default": 0}
+    slower = result(row("jaxsim", "200", "default", 40, **facts), row("pybullet", "200", None, 50))
+    assert slower.break_even({"default": 13.0}) == {}
 
 
 def test_json_of_a_result_with_gaps_follows_the_schema():
@@ -277,8 +292,8 @@ def test_a_run(small):
         }
         assert values["first_result_seconds"][flags] > 0
         assert values["first_result_cached_seconds"][flags] > 0
-        # Where nothing is compiled the first call has brought more than the start took.
-        assert values["break_even_episodes"]["cold"][flags] == 0
+    for episodes in (values["break_even_episodes"]["cold"], values["break_even_episodes"]["cached"]):
+        assert set(episodes) == {"default", "configured"}
     assert [len(row["samples"]) for row in values["rows"]] == [2] * 14 + [0, 0]
     assert values["rows"][0]["compile_seconds"] == 9
     assert values["rows"][-1]["missing"] == "it is not installed"
