@@ -292,7 +292,10 @@ def test_a_run(small):
         }
         assert values["first_result_seconds"][flags] > 0
         assert values["first_result_cached_seconds"][flags] > 0
-    for episodes in (values["break_even_episodes"]["cold"], values["break_even_episodes"]["cached"]):
+    for episodes in (
+        values["break_even_episodes"]["cold"],
+        values["break_even_episodes"]["cached"],
+    ):
         assert set(episodes) == {"default", "configured"}
     assert [len(row["samples"]) for row in values["rows"]] == [2] * 14 + [0, 0]
     assert values["rows"][0]["compile_seconds"] == 9
