@@ -404,7 +404,7 @@ def test_a_batch_without_two_lanes_of_one_physics_is_refused():
         (OnlyNotesItsKey, "other keys are never seen to make a difference"),
         (LetsNaNThrough, r"nan in \['at'\] of the state comes out of step as .*without a flag"),
         (SpreadsNaN, "a number of one lane that is not finite spoils .*performance.* of others"),
-        (GoesOnWithNaN, r"nan in \['at'\] of the state is flagged, but the episode goes on"),
+        (GoesOnWithNaN, r"nan in \['at'\] of the state is flagged, but the episode continues"),
         (CriesWolf, r"info\['nonfinite'\] is set, yet all is finite"),
         (HasNoFlag, "info has no 'nonfinite'"),
         (ScoresAboveOne, r"the performance leaves \[0, 1\]"),

@@ -59,7 +59,7 @@ BAD = {
     "twice": ('{"a": 1, "a": 2}', "task 'a' is there twice"),
     "no name": ('{"": 1}', "'' is not a task name"),
     "line break": (r'{"a\nb": 1}', r"'a\\nb' is not a task name"),
-    "long name": ('{"%s": 1}' % ("a" * 201), "no task name; it must have 1 to 200"),
+    "long name": ('{"%s": 1}' % ("a" * 201), "not a task name; it must have 1 to 200"),
     "large": ('{"a": 1}' + " " * 2**20, "at most 1,048,576 are read"),
 }
 

@@ -287,7 +287,7 @@ def test_reset_to_a_given_state_or_start(single):
     assert first[0] == pytest.approx(float(first_state.reported.x), abs=1e-6)
     assert int(env._play.state.step) == 0
     for options, words in (
-        ({"state": {}}, "no state"),
+        ({"state": {}}, "not a state"),
         ({"stat": state}, "unknown reset option 'stat'"),
         ({"state": jax.tree.map(lambda a: np.zeros(3), state)}, r"shape \(3,\)"),
         ({"state": state, "start": start}, "one of the options"),
