@@ -3,8 +3,9 @@
 Every ```bash block is run in the clone, line by line in order, each line in a shell of its own
 with .venv/bin first in PATH; a command that has run already is not run again. The ```python blocks
 of a page are one program, which is run after the page's commands.
-Blocks marked ```console or ```text only show something and are left alone. Tests run the code of
-the other pages, see `tests/test_site.py`.
+Blocks marked ```console, ```py or ```text only show something, because it takes minutes or needs
+more than one process, and are left alone. Tests run the code of the other pages, see
+`tests/test_site.py`.
 """
 
 import os
@@ -33,7 +34,6 @@ PAGES = (
     "docs/sailon.md",
     "docs/sciencebirds.md",
     "docs/sweeps.md",
-    "docs/training.md",
     "docs/view.md",
 )
 # .ci/run has run these by the time it comes here.

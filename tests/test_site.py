@@ -241,7 +241,7 @@ def exists(name: str) -> bool:
 
 @every_page
 def test_python_names_what_exists(page):
-    blocks = re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```py(?:thon)?\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
     if blocks:
         pytest.importorskip("gymnasium")
         pytest.importorskip("gymnax")
