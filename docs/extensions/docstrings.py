@@ -35,10 +35,10 @@ def with_tables(lines: list[str]) -> Iterator[str]:
         if not table:
             yield line
         elif not rule:
-            first, *others = line.strip().removeprefix("| ").removesuffix(" |").split(" | ")
+            first, *rest = line.strip().removeprefix("| ").removesuffix(" |").split(" | ")
             margin = line[: len(line) - len(line.lstrip())]
             yield f"{margin}   * - {first}"
-            yield from (f"{margin}     - {cell}" for cell in others)
+            yield from (f"{margin}     - {cell}" for cell in rest)
 
 
 def with_directives(lines: list[str]) -> Iterator[str]:

@@ -102,15 +102,15 @@ class Playing:
         """
         return player(self.agent, self.lifetimes, self.first_lifetime, schedule)
 
-    def configuration(self, played: Schedule | JsonMapping, player: SavedAgent) -> JsonObject:
+    def configuration(self, schedule: Schedule | JsonMapping, player: SavedAgent) -> JsonObject:
         """Return everything that must be equal in a run that resumes this one.
 
         Args:
-          played: what is played, see `configuration.configuration`.
+          schedule: what is played, see `configuration.configuration`.
           player: from `player()`.
         """
         return configuration(
-            played,
+            schedule,
             agent=player.built_in,
             lifetimes=self.lifetimes,
             first_lifetime=self.first_lifetime,

@@ -47,6 +47,13 @@ SETTINGS = "evaluation.sailon.experiment.settings_from"
 TRACK = "evaluation.gvgai.track.load"
 TABLES = "evaluation.report.plot_tables.read_tables"
 META = "evaluation.sciencebirds.commands._meta"
+FILM = (
+    "evaluation.view.of_level",
+    "jaxsim.render.viewer.page",
+    "evaluation.view.commands.write_whole",
+    "evaluation.view.videos.check",
+    "evaluation.view.videos.write",
+)
 PLACE = "evaluation.files.check_output_directory"
 CONFIGURE = "evaluation.processor.configure"
 SAVED = {
@@ -443,13 +450,7 @@ COMMANDS = {
     ),
     "view": Command(
         "view --out o.html",
-        (
-            "evaluation.view.of_level",
-            "jaxsim.render.viewer.page",
-            "evaluation.view.commands.write_whole",
-            "evaluation.view.videos.check",
-            "evaluation.view.videos.write",
-        ),
+        FILM,
         {"level": "203", "difficulty": "hard", "agent": "random", "seed": "5", "episode": "2"}
         | {"pixels": "200", "gif": "o.gif"},
         {"gif": "path path pixels"},
@@ -462,13 +463,7 @@ COMMANDS = {
     ),
     "view as another video": Command(
         "view --out o.html",
-        (
-            "evaluation.view.of_level",
-            "jaxsim.render.viewer.page",
-            "evaluation.view.commands.write_whole",
-            "evaluation.view.videos.check",
-            "evaluation.view.videos.write",
-        ),
+        FILM,
         {"mp4": "o.mp4"},
         {"mp4": "path path pixels"},
     ),

@@ -364,8 +364,8 @@ def test_processes_of_this_machine_are_given_all_options(tmp_path, monkeypatch):
         same = cli.build_parser().parse_args([*command, "--threads", "1", *options])
         for k, (python, _, program, *words) in enumerate(started):
             assert python == sys.executable and "evaluation.cli" in program
-            there = vars(cli.build_parser().parse_args(words))
-            assert there == vars(same) | {"units": f"{k}::3", "quiet": True}
+            arguments = vars(cli.build_parser().parse_args(words))
+            assert arguments == vars(same) | {"units": f"{k}::3", "quiet": True}
         started.clear()
 
 
