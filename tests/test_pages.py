@@ -91,6 +91,13 @@ def test_the_page_on_the_open_world_is_that_of_its_measurements():
     assert open_world_page.page(OPEN_WORLD, numbers) == OPEN_WORLD, again
 
 
+def test_the_python_example_of_the_open_world_runs(capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```$", OPEN_WORLD, re.DOTALL | re.MULTILINE)
+    exec(example, {})
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("{'families': ['gravity'], 'parameters': {'gravity': ")
+
+
 def test_every_parameter_is_listed_with_its_unit():
     for env_id, owner in novelty_page.first_with_table().items():
         section = NOVELTY.split(f"### {env_id}\n")[1].split("###")[0]
