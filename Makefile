@@ -74,8 +74,8 @@ SEED ?= 0
 gpu-check: install ## Check parity, same results and speed on a GPU, and write docs/gpu.json (JAX needs its CUDA extra)
 	$(BIN)/python -m benchmarks.gpu_check --out docs/gpu.json
 
-siege: install ## Attack the package, seeded (MINUTES=2 of each attack, SEED=0), and write docs/siege.md
-	$(BIN)/python -m benchmarks.siege --minutes $(MINUTES) --seed $(SEED) --out docs/siege.md
+siege: install ## Attack the package, seeded (MINUTES=2 of each attack, SEED=0), and write docs/siege.json
+	$(BIN)/python -m benchmarks.siege --minutes $(MINUTES) --seed $(SEED) --out docs/siege.json
 
 # SCOPE: modules and folders; without it, the modules that have changed since SINCE.
 SCOPE ?=

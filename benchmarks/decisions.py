@@ -17,7 +17,7 @@ import numpy as np
 
 import jaxsim
 from benchmarks.detection import cells
-from benchmarks.pages import add_out, put_lines
+from benchmarks.output import add_out, put_lines
 from jaxsim import agents
 from jaxsim.agents import Agent
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES

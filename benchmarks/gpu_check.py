@@ -25,7 +25,7 @@ import jax
 import numpy as np
 
 import jaxsim
-from benchmarks.pages import add_out, put
+from benchmarks.output import add_out, put_json
 from jaxsim import agents, backend
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "oracle"
@@ -198,7 +198,7 @@ def main(argv: list[str] | None = None) -> int:
         if values is None:
             return NO_DEVICE
         parts[part] = values
-    put(json.dumps(parts, indent=1) + "\n", arguments.out)
+    put_json(parts, arguments.out)
     return int(not all(values.get("holds", True) for values in parts.values()))
 
 

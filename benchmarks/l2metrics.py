@@ -2,11 +2,11 @@
 
     python -m venv peer
     peer/bin/pip install "l2metrics==3.1.*" "numpy<1.25" "pandas<2" "pyarrow<15"
-    python -m benchmarks.l2metrics --peer peer/bin/python --page docs/l2metrics.md
+    python -m benchmarks.l2metrics --peer peer/bin/python --out docs/l2metrics.json
 
 Every program runs as a separate process. Times are user and system seconds of the process and its
 children, start and imports included. The kernels and the records are measured in this process, once
-they are compiled. Without --peer the page says that the peer was left out.
+they are compiled. Without --peer, the peer is left out.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.l2m.lifetimes import SINGLE_ATOL, SINGLE_RTOL
+from benchmarks.output import add_out, put_json
 
 RUNS, BLOCKS, TASKS = 100, 24, 3
 TRAIN_ROWS, TEST_ROWS, EXPERT_ROWS = 100, 20, 400
@@ -39,7 +39,6 @@ INFO = {
 }
 CASES = ("100 runs, nothing saved", "100 runs, all files saved")
 OURS = "evaluation.l2m.l2metrics"
-PAGE = "docs/l2metrics.md"
 LIFETIMES = 10_000
 REPEATS = 3
 
@@ -226,83 +225,51 @@ def _least(call: Callable[[], Any]) -> float:
     return min(_seconds(call) for _ in range(REPEATS))
 
 
-def page(
-    ours: Mapping[str, float],
-    peer: Mapping[str, float],
-    missing: str,
-    same: int,
-    kernel: Mapping[str, float],
-    records: Mapping[str, tuple[float, float]],
-) -> str:
-    """The results as Markdown."""
-    lines = [
-        "# Metrics from logs: the time they take",
-        "",
-        f"Written by `python -m benchmarks.l2metrics --peer PYTHON --page {PAGE}`; least of "
-        f"{REPEATS} runs on {os.cpu_count()} cores that other programs share "
-        f"({platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}). "
-        "CPU seconds are user and system seconds of the whole process, start and imports included.",
-        "",
-        f"The logs: {RUNS} lifetimes of {BLOCKS} blocks, 48 regimes and 1,920 rows each, 3 tasks "
-        f"with one expert each: {RUNS * 1920:,} rows in {RUNS * BLOCKS:,} tables.",
-        "",
-        "| `jaxsim l2metrics -R` | ours, CPU s | l2metrics 3.1, CPU s | times less |",
-        "| --- | ---: | ---: | ---: |",
-    ]
-    for case, seconds in ours.items():
-        theirs, ratio = "–", "–"
-        if peer:
-            theirs, ratio = f"{peer[case]:.2f}", f"{peer[case] / seconds:.1f}"
-        lines.append(f"| {case} | {seconds:.2f} | {theirs} | {ratio} |")
-    lines += ["", missing] if missing else [
-        "",
-        f"With `--compat l2metrics-3.1` all {same:,} lifetime numbers equal those of the peer to "
-        "1e-8. Without it, ours computes both sets, to list the numbers that differ.",
-    ]  # fmt: skip
-    lines += [
-        "",
-        "All metrics of the same lifetimes, read and padded before, experts included:",
-        "",
-        "| kernels alone | CPU s |",
-        "| --- | ---: |",
-        *(f"| {name} | {seconds:.3f} |" for name, seconds in kernel.items()),
-        "",
-        f"All metrics of {LIFETIMES:,} lifetimes of this plan from records in one call "
-        "(`record_metrics`), compiled before:",
-        "",
-        "| precision | seconds | CPU s |",
-        "| --- | ---: | ---: |",
-        *(f"| {name} | {wall:.2f} | {cpu:.2f} |" for name, (wall, cpu) in records.items()),
-        "",
-        f"On a processor float32 is off from float64 by at most {SINGLE_ATOL:g} + {SINGLE_RTOL:g} "
-        "times the number, where performance is normalised to 1 to 101; numbers of episodes, and "
-        "what is missing and why, are the same (`test_single_precision_is_as_good_as_is_said`). A "
-        "lifetime has the same bits alone and among others, in either precision.",
-        "",
-    ]
-    return "\n".join(lines)
+def measure(peer: str | None) -> dict[str, Any]:
+    """Times of all programs, and the number of equal results.
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peer", help="python of an environment with l2metrics 3.1")
-    parser.add_argument("--page", type=Path, help="write the results there as Markdown")
-    arguments = parser.parse_args()
-    peer, missing, same = {}, "", 0
+    Args:
+      peer: python of an environment with l2metrics 3.1; None to leave it out.
+    """
+    theirs, same = {}, None
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         write_workload(root, RUNS)
         ours = end_to_end(sys.executable, OURS, root, "ours")
-        if arguments.peer is None:
-            missing = "The peer was left out: no --peer was given."
-        else:
-            peer = end_to_end(os.path.abspath(arguments.peer), "l2metrics", root, "peer")
+        if peer is not None:
+            theirs = end_to_end(os.path.abspath(peer), "l2metrics", root, "peer")
             same = same_numbers(root)
         kernel = kernels(root)
-    text = page(ours, peer, missing, same, kernel, from_records())
-    print(text)
-    if arguments.page:
-        arguments.page.write_text(text)
+    return {
+        "machine": {
+            "cores": os.cpu_count(),
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        },
+        "repeats": REPEATS,
+        "runs": RUNS,
+        "lifetimes": LIFETIMES,
+        "end_to_end": [
+            {"case": case, "ours": seconds, "peer": theirs.get(case)}
+            for case, seconds in ours.items()
+        ],
+        "same_numbers": same,
+        "kernels": kernel,
+        "records": {
+            precision: {"seconds": wall, "cpu_seconds": cpu}
+            for precision, (wall, cpu) in from_records().items()
+        },
+    }
+
+
+def main() -> None:
+    """Measure, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peer", help="python of an environment with l2metrics 3.1")
+    add_out(parser)
+    arguments = parser.parse_args()
+    put_json(measure(arguments.peer), arguments.out)
 
 
 if __name__ == "__main__":

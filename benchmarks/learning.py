@@ -9,9 +9,8 @@
     python -m benchmarks.learning syllabus runs examples/syllabi/ant_b.json \\
         --agents ppo ppo+ewc ppo+replay ppo+reset --times 10 --width 30
     python -m benchmarks.learning speed runs --peer sb3/bin/python
-    python -m benchmarks.learning page runs --out docs/learning_results.md --guide docs/guide.md
 
-Each of the first commands leaves one JSON file in the folder, from which the last writes the page.
+Each command writes its results to the folder as JSON; `docs/learning` has those of the pages.
 Intervals are 95 %, normal over lifetimes. Lifetimes of two agents with one seed have the same
 episodes, so that they are compared in pairs.
 """
@@ -20,7 +19,7 @@ import argparse
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +30,6 @@ import numpy as np
 
 from benchmarks import experts
 from benchmarks.outlook import outlook
-from benchmarks.pages import add_out, put, replaced
 from evaluation import l2m, scanner
 from evaluation.files import write_json
 from evaluation.metrics.novelty.cells import wilson
@@ -43,49 +41,17 @@ from jaxsim.training import Settings
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, NAMED
 
 TEST = 32  # episodes of a test
-POINTS = 10  # of a curve in the page
+POINTS = 10  # of a curve
 NOVEL = tuple(n for n in NAMED if "spawn_period" not in CATALOGUE[n].overrides[0])
 CELL = 8  # episodes that a lifetime plays of each novel level and difficulty
 USUAL = 64  # episodes that it plays of the level that it knows
 SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length
-
-BEGIN, END = "<!-- learning: generated -->", "<!-- learning: end -->"
-IN_GUIDE = {
-    "saturation": "saturation_value",
-    "episodes to it": "time_to_saturation",
-    "maintenance, of 100": "perf_maintenance_mrlep",
-    "forward transfer": "forward_transfer",
-    "backward transfer": "backward_transfer_ratio",
-    "recovery, episodes": "recovery_time",
-    "sample efficiency": "sample_efficiency",
-}
-"""Metrics that the guide shows."""
-
-SYLLABI = """\
-Training comes in blocks of 30 episodes in the shipped files. `ppo` takes some hundreds to learn
-level 200, so blocks are given ten times as long; one syllabus is also played as it is.
-
-* Recovery, maintenance, and transfer with a ratio or a contrast are those of l2metrics 3.1, of
-  performance normalised to 1 to 101; saturation, time to it, integral, `recovery_time` and
-  `performance_maintenance` those of the framework of 2019.
-* `ste_rel_perf` and `sample_efficiency` of l2metrics, `forward_transfer` and `reverse_transfer` of
-  2019 are beside single-task experts: `ste`, trained on each task with its parameters for as many
-  episodes as the syllabus trains it, in as many lifetimes of the next seed. Transfer is the
-  saturation value over the expert's, of tests before the first training, and of tests after that
-  of another task. These intervals draw lifetimes and experts anew.
-* Forgetting is the first test after a first training, less the last test.
-"""
 
 
 def mean_of(values: np.ndarray) -> dict[str, float]:
     """Mean over lifetimes with half its interval."""
     half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return {"mean": float(values.mean()), "half": half}
-
-
-def shown(entry: dict[str, Any], digits: int = 3) -> str:
-    """A mean as in the tables."""
-    return f"{entry['mean']:.{digits}f} ± {entry['half']:.{digits}f}"
 
 
 class Clock:
@@ -373,202 +339,6 @@ def speed(given: argparse.Namespace) -> None:
     save(given, "speed", {"kind": "speed", **common(given), "rounds": rounds})
 
 
-# The page -----------------------------------------------------------------------------------------
-
-
-def page(options: argparse.Namespace) -> None:
-    """Write the page of all results in the folder."""
-    put(text_of(options.folder), options.out)
-    if options.guide:
-        guide = options.guide.read_text(encoding="utf-8")
-        put(with_table(guide, options.folder), options.guide)
-
-
-def guide_table(folder: Path) -> Iterator[str]:
-    """Metrics of `ppo` on every syllabus that was played with longer training."""
-    yield "| `ppo`, training ten times as long | " + " | ".join(IN_GUIDE) + " |"
-    yield "| --- |" + " --- |" * len(IN_GUIDE)
-    for path in sorted(folder.glob("syllabus_*_10_ppo.json")):
-        result = json.loads(path.read_text())
-        cells = (entry_cell(result["metrics"][metric]) for metric in IN_GUIDE.values())
-        yield f"| `{result['syllabus']}` | " + " | ".join(cells) + " |"
-
-
-def with_table(guide: str, folder: Path) -> str:
-    """The guide with that table."""
-    return replaced(guide, BEGIN, END, guide_table(folder))
-
-
-def text_of(folder: Path) -> str:
-    """The page of the results in a folder."""
-    results = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    return "\n".join(lines(results)) + "\n"
-
-
-def lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Lines of the page."""
-    kinds: dict[str, list[dict[str, Any]]] = {
-        kind: [] for kind in ("curve", "novelty", "syllabus", "speed")
-    }
-    for result in results:
-        kinds[result["kind"]].append(result)
-    yield "# What the learners learn"
-    yield ""
-    yield "Written by `python -m benchmarks.learning page`; its docstring has the commands. Values"
-    yield "are means over lifetimes with 95 % intervals. Processor time counts all cores."
-    for result in kinds["curve"]:
-        yield from curve_lines(result)
-    for result in kinds["novelty"]:
-        yield from novelty_lines(result)
-    if kinds["syllabus"]:
-        yield from syllabus_lines(kinds["syllabus"])
-    for result in kinds["speed"]:
-        yield from speed_lines(result)
-
-
-def how(result: dict[str, Any]) -> str:
-    """Settings of a result, in a sentence."""
-    other = f", settings {json.dumps(result['settings'])}" if result["settings"] else ""
-    return (
-        f"{result['lifetimes']} lifetimes, width {result['width']}, seed {result['seed']}{other}."
-    )
-
-
-def curve_lines(result: dict[str, Any]) -> Iterator[str]:
-    """One level from scratch."""
-    cost = result["cost"]
-    yield ""
-    level = f"level {result['level']} {result['difficulty']}"
-    if result.get("task", "CartPole3D") != "CartPole3D":
-        level += f" of {result['task']}"
-    yield f"## `{result['agent']}` on {level}, {result['episodes']} episodes"
-    yield ""
-    yield how(result)
-    yield ""
-    yield "| episodes of a lifetime | performance |"
-    yield "| --- | --- |"
-    for point in result["curve"]:
-        yield f"| {point['from']} to {point['to']} | {shown(point)} |"
-    tests = result.get("tests", TEST)
-    yield f"| test of {tests}, no learning | **{shown(result['test'])}** |"
-    yield ""
-    yield (
-        f"The worst lifetime tests at {result['worst']:.3f}. Behind the first call, "
-        f"{cost['steps']:,} steps took {cost['processor_seconds']:.0f} s of processor time. Test "
-        f"episodes that end with an alarm of the learned model: {alarm_shares(result)}."
-    )
-
-
-def alarm_shares(result: dict[str, Any]) -> str:
-    """Share of alarms in each of the levels that were tested."""
-    return ", ".join(f"{100 * share:.1f} % in {cell}" for cell, share in result["alarms"].items())
-
-
-def novelty_lines(result: dict[str, Any]) -> Iterator[str]:
-    """Alarms of the learned model, level by level."""
-    cells = result["cells"]
-    yield ""
-    yield f"## Novelty that `{result['agent']}` finds"
-    yield ""
-    yield f"{how(result)} Every lifetime learns from {result['episodes']} episodes of level 200 and"
-    yield "from nothing else, then plays each cell without learning. Given is the share of episodes"
-    yield f"that end with an alarm, of {USUAL} on level 200 and {CELL} in any other cell each,"
-    yield "with the wider of two 95 % intervals: Wilson's over episodes, normal over lifetimes."
-    yield ""
-    yield f"False alarms: {rate_cell(cells['200:easy'])} of the test episodes of level 200, and"
-    yield f"{rate_cell(result['while_learning'])} of those that were learned from."
-    yield ""
-    yield "| level | " + " | ".join(DIFFICULTIES) + " |"
-    yield "| --- |" + " --- |" * len(DIFFICULTIES)
-    for level in NOVEL:
-        row = (rate_cell(cells[f"{level}:{each}"]) for each in DIFFICULTIES)
-        yield f"| {level} | " + " | ".join(row) + " |"
-
-
-def rate_cell(entry: dict[str, Any]) -> str:
-    """A share in per cent with its interval."""
-    mean, low, high = (100 * entry[key] for key in ("mean", "low", "high"))
-    return f"{mean:.1f} % [{low:.1f}, {high:.1f}]"
-
-
-def syllabus_lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Metrics of all syllabi, and who forgets less."""
-    yield ""
-    yield "## Syllabi"
-    yield ""
-    yield from SYLLABI.splitlines()
-    for name, times in dict.fromkeys((r["syllabus"], r["times"]) for r in results):
-        group = [r for r in results if (r["syllabus"], r["times"]) == (name, times)]
-        group.sort(key=lambda r: len(r["agent"]))  # the plain learner first
-        yield ""
-        yield f"### `{name}`" + (f", training {times} times as long" if times > 1 else "")
-        yield ""
-        yield how(group[0])
-        yield ""
-        first = group[0]["metrics"]
-        names = [m for m in first if any(r["metrics"][m]["mean"] is not None for r in group)]
-        yield "| metric | " + " | ".join(f"`{r['agent']}`" for r in group) + " |"
-        yield "| --- |" + " --- |" * len(group)
-        for metric in names:
-            cells = [entry_cell(r["metrics"][metric]) for r in group]
-            yield f"| {metric} | " + " | ".join(cells) + " |"
-        lost = [mean_of(np.array(r["forgetting"])) for r in group]
-        yield "| forgetting | " + " | ".join(map(shown, lost)) + " |"
-        missing = [
-            f"{metric} ({first[metric]['reason']})" for metric in first if metric not in names
-        ]
-        if missing:
-            yield ""
-            yield f"Without a value: {'; '.join(missing)}."
-        plain = next((r for r in group if r["agent"] == "ppo"), None)
-        if plain is not None and len(group) > 1:
-            yield ""
-            yield from (difference(plain, r) for r in group if r is not plain)
-
-
-def entry_cell(entry: dict[str, Any]) -> str:
-    """A metric with its interval."""
-    if entry["mean"] is None:
-        return ""
-    if entry["low"] is None:
-        return f"{entry['mean']:.3f}"
-    return f"{entry['mean']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]"
-
-
-def difference(plain: dict[str, Any], other: dict[str, Any]) -> str:
-    """How much less another agent forgets than `ppo`, lifetime by lifetime."""
-    gap = mean_of(np.array(plain["forgetting"]) - np.array(other["forgetting"]))
-    if abs(gap["mean"]) <= gap["half"]:
-        word = "neither measurably less nor more"
-    else:
-        word = "less" if gap["mean"] > 0 else "more"
-        gap["mean"] = abs(gap["mean"])
-    return f"- `{other['agent']}` forgets {word} than `ppo`: {shown(gap)} in pairs."
-
-
-def speed_lines(result: dict[str, Any]) -> Iterator[str]:
-    """Rates, medians over rounds."""
-    yield ""
-    yield "## Speed"
-    yield ""
-    yield how(result)
-    yield ""
-    yield "| program | steps a second of processor time | wall clock | without building scenes |"
-    yield "| --- | --- | --- | --- |"
-    rates = {}
-    for name, rounds in result["rounds"].items():
-        rates[name] = float(np.median([r["steps_per_processor_second"] for r in rounds]))
-        wall = np.median([r["steps_per_second"] for r in rounds])
-        bare = [r["without_building"] for r in rounds if "without_building" in r]
-        cell = f"{np.median(bare):,.0f}" if bare else ""
-        yield f"| {name} | {rates[name]:,.0f} | {wall:,.0f} | {cell} |"
-    yield ""
-    ours = rates["ppo learns"]
-    for name, rate in rates.items():
-        if name != "ppo learns":
-            yield f"- `ppo` learns at {ours / rate:,.2f} times the rate of: {name}."
-
-
 def main() -> None:
     """Read the arguments and run the command."""
     parser = argparse.ArgumentParser(
@@ -610,11 +380,6 @@ def main() -> None:
             command.add_argument("--steps", type=int, default=8192, help="of the peer")
             command.add_argument("--threads", type=int, default=2, help="of the peer's PyTorch")
             command.add_argument("--peer", metavar="PYTHON", help="with stable-baselines3")
-    command = commands.add_parser("page")
-    command.set_defaults(handler=page)
-    command.add_argument("folder", type=Path)
-    add_out(command)
-    command.add_argument("--guide", type=Path, help="file whose table is replaced")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     options.handler(options)

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.pages import add_out, put
+from benchmarks.output import add_out, put
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("jaxsim", "evaluation")

@@ -5,7 +5,6 @@ are those of Gymnasium's CartPole-v1; only its limit, 200 steps, is another.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,8 @@ import numpy as np
 from jaxsim.worlds import cartpole
 
 DTYPES = ("float32", "float64")
+ERRORS = ("position", "velocity", "angle", "rate")
+"""Numbers of the state that are compared, in SI units."""
 
 
 @dataclass(frozen=True)
@@ -154,36 +155,25 @@ def _scan(dtype: str, start: cartpole.State, actions: jax.Array, params: cartpol
     return state.step, *out
 
 
-def section(path: Path) -> Iterator[str]:
-    """Lines of the page: errors of one step and lengths of free runs, in both precisions.
+def errors_by_dtype(path: Path) -> dict[str, Any]:
+    """Errors of one step and lengths of free runs, in both precisions.
 
     Needs `jax_enable_x64`.
     """
-    yield "## CartPole: one step and whole episodes, float32 and float64"
-    yield ""
     if not path.exists():
-        yield f"Left out: the recorded trajectories, {path.name}, are missing."
-        return
+        return {"missing": f"the recorded trajectories, {path.name}, are missing"}
     trajectories = read(path)
-    yield from _INTRODUCTION
-    for dtype in DTYPES:
-        yield _row(trajectories, dtype)
+    return {"rows": [_errors(trajectories, dtype) for dtype in DTYPES]}
 
 
-def _row(trajectories: list[Trajectory], dtype: str) -> str:
+def _errors(trajectories: list[Trajectory], dtype: str) -> dict[str, Any]:
     errors = np.abs(one_step(trajectories, dtype).errors)
-    cells = " | ".join(f"{error:.0e}" for error in errors.max(axis=0))
     ended = ended_early(trajectories)
     same = free_run(ended, dtype).lengths == [t.length for t in ended]
-    return f"| {dtype} | {len(errors)} | {cells} | {same.sum()} of {same.size} |"
-
-
-_INTRODUCTION = [
-    "Largest errors of one step from every state of episodes recorded in float64 with gym 0.19's",
-    "CartPole-v0, whose physics and end test are those of CartPole-v1. Of the episodes that ended",
-    "before its limit of 200 steps, `same length` counts those that end at exactly the recorded",
-    "step when their actions are played from the first state on, with no correction on the way.",
-    "",
-    "| type | steps | position (m) | velocity (m/s) | angle (rad) | rate (rad/s) | same length |",
-    "| --- | --- | --- | --- | --- | --- | --- |",
-]
+    return {
+        "dtype": dtype,
+        "steps": len(errors),
+        "errors": dict(zip(ERRORS, map(float, errors.max(axis=0)), strict=True)),
+        "episodes": same.size,
+        "same_length": int(same.sum()),
+    }

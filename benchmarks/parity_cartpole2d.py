@@ -5,7 +5,6 @@ amplifies what a start is off by up to a million times in 220 ticks, so a whole 
 from the state before the hidden tick, whose four numbers follow exactly from the first row.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from benchmarks.parity_cartpole import ERRORS
 from jaxsim.worlds import cartpole2d
 from tests.oracles.twin_cartpole2d import Twin
 
@@ -144,32 +144,25 @@ def _play(start: Any, actions: jax.Array, params: Any) -> Any:
     return jax.lax.scan(step, start, actions)[1]
 
 
-def section(folder: Path) -> Iterator[str]:
-    """Lines of the page: the largest errors of each level and difficulty.
+def errors_by_level(folder: Path) -> dict[str, Any]:
+    """Largest errors of each level and difficulty in free runs.
 
     Needs `jax_enable_x64`.
     """
-    yield "## CartPole2D: free runs, float64"
-    yield ""
     cases = ((*case, read_case(folder, *case)) for case in CASES)
-    recorded_cases = [case for case in cases if case[-1]]
-    if not recorded_cases:
-        yield "Left out: the folder of recordings has none of levels 50 to 53."
-        return
-    yield from _INTRODUCTION
-    for level, difficulty, recorded in recorded_cases:
-        worst = free_run(level, difficulty, recorded).errors.max(axis=0)
-        cells = " | ".join(f"{error:.0e}" for error in worst)
-        yield f"| {level} {difficulty} | {len(recorded)} | {cells} |"
+    rows = [
+        {
+            "level": level,
+            "difficulty": difficulty,
+            "episodes": len(recorded),
+            "errors": dict(zip(ERRORS, _worst(level, difficulty, recorded), strict=True)),
+        }
+        for level, difficulty, recorded in cases
+        if recorded
+    ]
+    missing = "the folder of recordings has none of levels 50 to 53"
+    return {"rows": rows} if rows else {"missing": missing}
 
 
-_INTRODUCTION = [
-    f"The recorded actions played from the start, {TICKS} ticks or as many as there are, with no",
-    "correction on the way: largest errors over all ticks of all episodes, under the policies `pd`",
-    "and `random`. The start is the state before the hidden tick; it follows from the first row.",
-    "What level 52 medium drew, the drag of each zone, was not recorded: it is fitted to each",
-    "episode with a NumPy twin of the physics, two or three numbers from up to 880.",
-    "",
-    "| level | episodes | position (m) | velocity (m/s) | angle (rad) | rate (rad/s) |",
-    "| --- | --- | --- | --- | --- | --- |",
-]
+def _worst(level: int, difficulty: str, recorded: list[Episode]) -> list[float]:
+    return [float(error) for error in free_run(level, difficulty, recorded).errors.max(axis=0)]

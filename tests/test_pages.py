@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import jaxsim
@@ -13,30 +14,13 @@ from jaxsim.worlds.cartpole3d import grouping
 from jaxsim.worlds.cartpole3d.original.hints import HINT_WORDS, hint
 from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
 from tests.evaluation.bench.test_bench import check_schema
-from tools import (
-    gpu_page,
-    levels_page,
-    metrics_page,
-    noise_page,
-    novelty_page,
-    open_world_page,
-    performance_page,
-    sailon_page,
-)
+from tools import novelty_page, pages
+from tools.islands import filled, measured
 
 ROOT = Path(__file__).parents[1]
 NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
 OPEN_WORLD = (ROOT / "docs" / "open-world.md").read_text(encoding="utf-8")
 LEVELS = (ROOT / "docs" / "levels.md").read_text(encoding="utf-8")
-METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-PERFORMANCE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-SINGLE = json.loads((ROOT / "docs" / "performance_single.json").read_text(encoding="utf-8"))
-MEASURED = json.loads((ROOT / "docs" / "performance.json").read_text(encoding="utf-8"))
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-WRITE_PERFORMANCE = (
-    "write it anew: python -m tools.performance_page docs/performance.json "
-    "--single docs/performance_single.json --out docs/performance.md --readme README.md"
-)
 
 
 def blocks(language: str) -> list[str]:
@@ -44,51 +28,45 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", NOVELTY, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("module", "text", "lines"),
-    [
-        ("levels_page", LEVELS, levels_page.page()),
-        ("novelty_page", NOVELTY, novelty_page.page(ROOT)),
-        ("metrics_page", METRICS, metrics_page.page()),
-    ],
-    ids=["levels", "novelty", "metrics"],
-)
-def test_the_page_is_current(module, text, lines):
-    name = f"docs/{module.removesuffix('_page')}.md"
-    again = f"write it anew: python -m tools.{module} --out {name}"
-    assert text == "\n".join(lines) + "\n", again
+@pytest.mark.parametrize("name", pages.PAGES)
+def test_the_islands_of_a_page_are_current(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert filled(text, pages.PAGES[name]()) == text, f"renew it: python -m tools.pages {name}"
 
 
-def test_the_page_on_throughput_is_that_of_its_measurements():
-    for measured in (MEASURED, SINGLE):
-        check_schema(measured)
-    text = "\n".join(performance_page.page(MEASURED, "performance.png", SINGLE)) + "\n"
-    assert text == PERFORMANCE, WRITE_PERFORMANCE
-    assert performance_page.with_speed(README, MEASURED) == README, WRITE_PERFORMANCE
+@pytest.mark.parametrize("name", pages.PAGES)
+def test_a_page_says_how_it_is_renewed(name):
+    assert "python -m tools.pages" in (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_page_on_novelty_experiments_is_that_of_its_measurements():
-    text = (ROOT / "docs" / "sailon.md").read_text(encoding="utf-8")
-    again = "write it anew: python -m tools.sailon_page docs --out docs/sailon.md"
-    assert sailon_page.with_part(text, sailon_page.page(ROOT / "docs")) == text, again
+def test_every_page_with_islands_is_renewed():
+    paths = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    marked = [path for path in paths if ": generated -->" in path.read_text(encoding="utf-8")]
+    assert sorted(str(path.relative_to(ROOT)) for path in marked) == sorted(pages.PAGES)
 
 
-def test_the_tables_on_noisy_sensors_are_those_of_their_measurements():
-    text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    measured = json.loads((ROOT / "docs" / "noise-detection.json").read_text(encoding="utf-8"))
-    assert noise_page.page(text, measured) == text, "write it anew: python -m tools.noise_page"
+def test_measured_numbers_have_the_form_of_a_benchmark():
+    for name in ("performance.json", "performance_single.json"):
+        check_schema(measured(name))
 
 
-def test_the_tables_on_gpus_are_those_of_their_measurements():
-    text = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
-    measured = json.loads((ROOT / "docs" / "gpu.json").read_text(encoding="utf-8"))
-    assert gpu_page.page(text, measured) == text, "write it anew: python -m tools.gpu_page"
+def test_pages_are_renewed_by_name(monkeypatch, tmp_path):
+    for name in pages.PAGES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace("| 203 |", "| 2003 |"), encoding="utf-8")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr("sys.argv", ["pages", "docs/levels.md"])
+    pages.main()
+    assert (tmp_path / "docs/levels.md").read_text(encoding="utf-8") == LEVELS
+    assert "| 2003 |" in (tmp_path / "docs/learning_results.md").read_text(encoding="utf-8")
 
 
-def test_the_page_on_the_open_world_is_that_of_its_measurements():
-    again = "write it anew: python -m tools.open_world_page"
-    numbers = json.loads((ROOT / "docs" / "open-world.json").read_text(encoding="utf-8"))
-    assert open_world_page.page(OPEN_WORLD, numbers) == OPEN_WORLD, again
+def test_a_page_without_islands_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["pages", "docs/level.md"])
+    with pytest.raises(SystemExit):
+        pages.main()
+    assert "no islands are made for docs/level.md; there are README.md" in capsys.readouterr().err
 
 
 def test_the_python_example_of_the_open_world_runs(capsys):
@@ -98,11 +76,20 @@ def test_the_python_example_of_the_open_world_runs(capsys):
     assert first.startswith("{'families': ['gravity'], 'parameters': {'gravity': ")
 
 
+def test_the_example_of_a_metric_is_that_of_the_last_tenth():
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    names: dict = {}
+    exec(example, names)
+    values = np.array([[0.0, *[1.0] * 9, *[3.0] * 8, 4.0, 6.0], [2.0, 8.0, *[np.nan] * 18]])
+    assert names["late_level"](values, np.array([20, 2])).tolist() == [5.0, 8.0]
+
+
 def test_every_parameter_is_listed_with_its_unit():
     for env_id, owner in novelty_page.first_with_table().items():
-        section = NOVELTY.split(f"### {env_id}\n")[1].split("###")[0]
+        section = NOVELTY.split(f"### {env_id}\n")[1].split("\n###")[0]
         if owner != env_id:
-            assert section.strip() == f"The parameters of {owner}."
+            assert section.split("<!--")[0].strip() == f"The parameters of {owner}."
             continue
         rows = [line for line in section.splitlines() if line.count(" | ") == 5][1:]
         assert len(rows) - 1 == len(jaxsim.spec(env_id).parameters)

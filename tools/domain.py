@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from benchmarks.pages import add_out, put
+from benchmarks.output import add_out, put
 from jaxsim import agents
 from jaxsim.worlds.cartpole3d.env import CartPole3D
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level, levels

@@ -1,23 +1,15 @@
-"""Write the tables of docs/gpu.md from what `make gpu-check` measured.
+"""Islands of docs/gpu.md, from what `make gpu-check` measured."""
 
-python -m tools.gpu_page
-"""
-
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import filled, table
-from evaluation.files import write_whole
-
-DOCS = Path(__file__).parents[1] / "docs"
+from tools.islands import Islands, measured, table
 
 
-def checks(measured: dict[str, Any]) -> Iterator[str]:
+def checks(values: dict[str, Any]) -> Iterator[str]:
     """What holds on the device, and how fast it plays."""
-    device, bench = measured["device"], measured["bench"]
-    ticks, same = measured["parity"]["ticks"]["free"], measured["same"]
+    device, bench = values["device"], values["bench"]
+    ticks, same = values["parity"]["ticks"]["free"], values["same"]
     errors = (ticks[name] for name in ("cart_velocity", "pole_rate", "block_velocity"))
     ways = [
         f"{way}: {'equal' if equal else '**different**'}" for way, equal in same["same"].items()
@@ -43,7 +35,7 @@ def checks(measured: dict[str, Any]) -> Iterator[str]:
     yield from table(["what", "result"], rows)
 
 
-def layouts(measured: dict[str, Any]) -> Iterator[str]:
+def layouts(values: dict[str, Any]) -> Iterator[str]:
     """Speed by layout."""
     rows = [
         [
@@ -53,7 +45,7 @@ def layouts(measured: dict[str, Any]) -> Iterator[str]:
             f"{row['turns']:,}",
             f"{row['steps_per_second'] / 1e6:.0f}",
         ]
-        for row in measured["layouts"]["rows"]
+        for row in values["layouts"]["rows"]
     ]
     head = [
         "lanes",
@@ -65,18 +57,7 @@ def layouts(measured: dict[str, Any]) -> Iterator[str]:
     yield from table(head, rows)
 
 
-def page(text: str, measured: dict[str, Any]) -> str:
-    """The page with its generated parts written anew."""
-    parts = {"checks": lambda: checks(measured), "layouts": lambda: layouts(measured)}
-    return filled(text, parts)
-
-
-def main() -> None:
-    """Write the page."""
-    path = DOCS / "gpu.md"
-    measured = json.loads((DOCS / "gpu.json").read_text(encoding="utf-8"))
-    write_whole(path, page(path.read_text(encoding="utf-8"), measured))
-
-
-if __name__ == "__main__":
-    main()
+def islands() -> Islands:
+    """Islands of the page."""
+    values = measured("gpu.json")
+    return {"checks": checks(values), "layouts": layouts(values)}

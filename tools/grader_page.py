@@ -1,16 +1,9 @@
-"""Write the tables of docs/grader.md that follow from the code.
+"""Islands of docs/grader.md, which follow from the code."""
 
-python -m tools.grader_page
-"""
-
-import argparse
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
-from pathlib import Path
 
-from benchmarks.pages import table, write_parts
 from evaluation.grader import (
     ReinforcementLearningTestCase,
     TestCase,
@@ -20,8 +13,7 @@ from evaluation.grader import (
 )
 from evaluation.grader.evaluators import FULL_STATE
 from evaluation.grader.results import RESULT_FIELDS
-
-PAGE = Path(__file__).parents[1] / "docs" / "grader.md"
+from tools.islands import Islands, table
 
 
 def arguments(kind: type) -> dict[str, tuple[str, str]]:
@@ -64,22 +56,14 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PARTS = {
-    "full_state": partial(field_table, "key of `full_state`", FULL_STATE),
-    "test_case": partial(argument_table, TestCase),
-    "rl_test_case": partial(argument_table, ReinforcementLearningTestCase),
-    "vector_test_case": partial(argument_table, VectorTestCase),
-    "test_suite": partial(argument_table, TestSuite),
-    "results": partial(field_table, "field", RESULT_FIELDS),
-    "exceptions": partial(field_table, "exception", errors()),
-}
-
-
-def main() -> None:
-    """Write the tables."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    write_parts(PAGE, PARTS)
-
-
-if __name__ == "__main__":
-    main()
+def islands() -> Islands:
+    """Islands of the page."""
+    return {
+        "full_state": field_table("key of `full_state`", FULL_STATE),
+        "test_case": argument_table(TestCase),
+        "rl_test_case": argument_table(ReinforcementLearningTestCase),
+        "vector_test_case": argument_table(VectorTestCase),
+        "test_suite": argument_table(TestSuite),
+        "results": field_table("field", RESULT_FIELDS),
+        "exceptions": field_table("exception", errors()),
+    }

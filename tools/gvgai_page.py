@@ -1,23 +1,16 @@
-"""Write the tables of docs/gvgai.md that follow from the code.
+"""Islands of docs/gvgai.md, which follow from the code."""
 
-python -m tools.gvgai_page
-"""
-
-import argparse
 import inspect
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-from benchmarks.pages import table, write_parts
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, FIELDS, OBJECT_FIELDS, PUSHES, WINNERS
 from evaluation.gvgai.results import LevelResult
 from evaluation.gvgai.rules import PRESETS, TRAINING, Rules
 from evaluation.gvgai.track import Level, default_track
 from jaxsim.worlds.cartpole3d.types import ACTIONS as PUSH_NAMES
-
-PAGE = Path(__file__).parents[1] / "docs" / "gvgai.md"
+from tools.islands import Islands, table
 
 
 def attributes(kind: type) -> dict[str, str]:
@@ -88,16 +81,7 @@ def results() -> Iterator[str]:
     return table(("field", "meaning"), _meanings(LevelResult))
 
 
-PARTS = {
-    part.__name__: part for part in (levels, rules, fields, objects, actions, winners, results)
-}
-
-
-def main() -> None:
-    """Write the tables."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    write_parts(PAGE, PARTS)
-
-
-if __name__ == "__main__":
-    main()
+def islands() -> Islands:
+    """Islands of the page."""
+    parts = (levels, rules, fields, objects, actions, winners, results)
+    return {part.__name__: part() for part in parts}

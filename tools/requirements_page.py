@@ -1,134 +1,46 @@
-"""Write docs/requirements.md: requirements of each protocol, their tests and results.
+"""Islands of docs/requirements.md, from the tests that `tools.requirements` ran."""
 
-python -m tools.requirements_page --out docs/requirements.md
-
-It runs the tests with the mark `requirement`, except those that take minutes. With --collect it
-runs nothing and prints the tests of each row as JSON.
-"""
-
-import argparse
-import contextlib
-import json
-import re
-import sys
-import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pytest
+from tools.islands import Islands, measured, table
+from tools.requirements import OUTCOMES, TITLES, requirements
 
-from benchmarks.pages import add_out, put
-
-ROOT = Path(__file__).parents[1]
-TITLES = {
-    "sciencebirds": "Science Birds",
-    "grader": "aiVLE's grader",
-    "gvgai": "GVGAI's learning track",
-    "l2m": "L2M metrics framework",
-    "sailon": "CartPole domain",
-}
-COMMAND = "python -m tools.requirements_page --out docs/requirements.md"
-OUTCOMES = ("failed", "skipped", "passed")  # the outcome of a test is the first that occurred
+Results = Mapping[str, Mapping[str, Any]]
+"""Tests and outcomes by the number of a row."""
 
 
-def requirements() -> dict[str, dict[int, str]]:
-    """Requirements by front door and number."""
-    values = tomllib.loads((ROOT / "tools" / "requirements.toml").read_text(encoding="utf-8"))
-    return {door: {int(n): text for n, text in rows.items()} for door, rows in values.items()}
+def islands() -> Islands:
+    """Islands of the page."""
+    return islands_of(measured("requirements.json"))
 
 
-def doors() -> list[str]:
-    """Front doors that exist."""
-    return [door for door in TITLES if (ROOT / "evaluation" / door / "__init__.py").is_file()]
+def islands_of(results: Results) -> Islands:
+    """Islands of results: a summary, and a table for each protocol."""
+    tables = {door: rows(numbers, results) for door, numbers in requirements().items()}
+    return {"summary": summary(results), **tables}
 
 
-@dataclass(eq=False)
-class Marks:
-    """A plug-in of pytest that records marked tests and their outcomes.
-
-    Attributes:
-      numbers: rows of a test, by its id.
-      outcomes: of a test, by its id.
-    """
-
-    numbers: dict[str, list[int]] = field(default_factory=dict)
-    outcomes: dict[str, set[str]] = field(default_factory=dict)
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Record the marks."""
-        for item in session.items:
-            marks = item.iter_markers("requirement")
-            self.numbers[item.nodeid] = sorted({n for mark in marks for n in mark.args})
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Record an outcome."""
-        if report.when == "call" or report.outcome != "passed":
-            self.outcomes.setdefault(report.nodeid, set()).add(report.outcome)
-
-    def tests(self) -> dict[int, dict[str, Counter[str]]]:
-        """How often each test function had which outcome, by row."""
-        by_row: dict[int, dict[str, Counter[str]]] = {}
-        for nodeid, numbers in self.numbers.items():
-            outcomes = self.outcomes.get(nodeid, set())
-            outcome = next((o for o in OUTCOMES if o in outcomes), "not run")
-            for number in numbers:
-                function = nodeid.partition("[")[0]
-                by_row.setdefault(number, {}).setdefault(function, Counter())[outcome] += 1
-        return by_row
+def summary(results: Results) -> Iterator[str]:
+    """Number of requirements of each protocol that a test shows."""
+    lines = []
+    for door, numbers in requirements().items():
+        of_rows = [results[str(n)]["outcomes"] if str(n) in results else {} for n in numbers]
+        missing = sum(not outcomes for outcomes in of_rows)
+        failed = sum("failed" in outcomes for outcomes in of_rows)
+        shown = sum("passed" in o and "failed" not in o for o in of_rows)
+        lines.append((TITLES[door], len(numbers), shown, missing, failed))
+    return table(("protocol", "rows", "shown", "without a test", "failed"), lines)
 
 
-def marked_files() -> list[str]:
-    """Test files with the mark; importing all others would take long."""
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [str(f) for f in files if "mark.requirement" in f.read_text(encoding="utf-8")]
-
-
-def run(*options: str) -> tuple[Marks, int]:
-    """Run pytest on the marked tests; return their outcomes and the exit code."""
-    marks = Marks()
-    selection = ["-m", "requirement and not long", "-q", "-p", "no:cacheprovider", *options]
-    with contextlib.chdir(ROOT), contextlib.redirect_stdout(sys.stderr):
-        code = pytest.main([*selection, *marked_files()], plugins=[marks])
-    return marks, int(code)
-
-
-def page(tests: Mapping[int, Mapping[str, Counter[str]]]) -> Iterator[str]:
-    """Lines of the page."""
-    yield "# Requirements"
-    yield ""
-    yield f"Generated by `{COMMAND}`, which runs the tests; do not edit."
-    yield ""
-    yield (
-        "Requirements in the documents of five protocols, and the tests that show them. A test "
-        "names its rows with `@pytest.mark.requirement(...)`."
-    )
-    yield ""
-    yield "| protocol | rows | shown | without a test | failed |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
-    for door, rows in requirements().items():
-        results = [result(tests.get(number, {})) for number in rows]
-        missing, failed = results.count("no test"), sum("failed" in r for r in results)
-        shown = sum("passed" in r and "failed" not in r for r in results)
-        yield f"| {TITLES[door]} | {len(rows)} | {shown} | {missing} | {failed} |"
-    for door, rows in requirements().items():
-        yield from _section(TITLES[door], rows, tests)
-
-
-def _section(
-    title: str, rows: Mapping[int, str], tests: Mapping[int, Mapping[str, Counter[str]]]
-) -> Iterator[str]:
-    yield ""
-    yield f"## {title}"
-    yield ""
-    yield "| number | requirement | tests | result |"
-    yield "| ---: | --- | --- | --- |"
-    for number, text in rows.items():
-        row_tests = tests.get(number, {})
-        cell = "<br>".join(_link(function) for function in sorted(row_tests))
-        yield f"| {number} | {text} | {cell} | {result(row_tests)} |"
+def rows(numbers: Mapping[int, str], results: Results) -> Iterator[str]:
+    """Requirements of a protocol with their tests and outcomes."""
+    lines = []
+    for number, text in numbers.items():
+        result = results.get(str(number), {"tests": (), "outcomes": {}})
+        tests = "<br>".join(_link(function) for function in result["tests"])
+        lines.append((number, text, tests, _outcomes(result["outcomes"])))
+    return table(("number", "requirement", "tests", "result"), lines)
 
 
 def _link(function: str) -> str:
@@ -136,39 +48,6 @@ def _link(function: str) -> str:
     return f"[{name}](../{file})"
 
 
-def result(tests: Mapping[str, Counter[str]]) -> str:
-    """Outcomes of the tests of a row in words."""
-    total = sum(tests.values(), Counter())
-    order = [*OUTCOMES, "not run"]
-    return ", ".join(f"{total[o]} {o}" for o in order if total[o]) or "no test"
-
-
-def named(text: str) -> dict[int, set[str]]:
-    """Tests that a page names, by row; the inverse of `page` without the results."""
-    names = {}
-    for number, cell in re.findall(r"^\| (\d+) \| [^|]* \| ([^|]*) \|", text, re.MULTILINE):
-        links = re.findall(r"\[([^\]]+)\]\(\.\./([^)]+)\)", cell)
-        names[int(number)] = {f"{file}::{name}" for name, file in links}
-    return names
-
-
-def main() -> int:
-    """Run the tests and write the page; 1 if one failed."""
-    parser = argparse.ArgumentParser(description="Write the table of requirements.")
-    parser.add_argument(
-        "--collect", action="store_true", help="run nothing; print tests by row as JSON"
-    )
-    add_out(parser)
-    arguments = parser.parse_args()
-    marks, code = run(*(["--collect-only"] if arguments.collect else []))
-    tests: dict[int, Any] = marks.tests()
-    if arguments.collect:
-        names = {number: sorted(tests[number]) for number in sorted(tests)}
-        put(json.dumps(names, indent=2) + "\n", arguments.out)
-    else:
-        put("\n".join(page(tests)) + "\n", arguments.out)
-    return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _outcomes(counts: Mapping[str, int]) -> str:
+    names = (name for name in (*OUTCOMES, "not run") if name in counts)
+    return ", ".join(f"{counts[name]} {name}" for name in names) or "no test"

@@ -1,20 +1,12 @@
-"""Write the parts of docs/sciencebirds.md that follow from the code.
+"""Islands of docs/sciencebirds.md, which follow from the code."""
 
-python -m tools.sciencebirds_page
-"""
-
-import argparse
 import inspect
 from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 from types import ModuleType
 
-from benchmarks.pages import table, write_parts
 from evaluation.sciencebirds import codec, document, game, legacy, levels
 from evaluation.sciencebirds.codes import DUTIES
-
-PAGE = Path(__file__).parents[1] / "docs" / "sciencebirds.md"
+from tools.islands import Islands, table
 
 
 def layout(fields: codec.Fields) -> str:
@@ -68,21 +60,13 @@ def differences() -> Iterator[str]:
     return table(("name", "here", "in the original", "snapshots"), rows)
 
 
-PARTS = {
-    "documents": documents,
-    "levels": partial(passages, levels, "A level is named", "| part of the path", "Names without"),
-    "shots": partial(passages, game, "A shot is an action", "| vector", "A polar shot"),
-    "states": states,
-    "requests": requests,
-    "legacy": differences,
-}
-
-
-def main() -> None:
-    """Write the parts."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    write_parts(PAGE, PARTS)
-
-
-if __name__ == "__main__":
-    main()
+def islands() -> Islands:
+    """Islands of the page."""
+    return {
+        "documents": documents(),
+        "levels": passages(levels, "A level is named", "| part of the path", "Names without"),
+        "shots": passages(game, "A shot is an action", "| vector", "A polar shot"),
+        "states": states(),
+        "requests": requests(),
+        "legacy": differences(),
+    }

@@ -1,6 +1,6 @@
 """Seeded attacks on the package, for any length of time: `make siege`.
 
-    python -m benchmarks.siege --minutes 5 --seed 0 --out docs/siege.md
+    python -m benchmarks.siege --minutes 5 --seed 0 --out docs/siege.json
     python -m benchmarks.siege --minutes 0 --attack calls --first 17   # repeat try 17
     python -m benchmarks.siege --kills 1000 --messages 1000000 --state siege.jsonl   # can continue
 

@@ -4,15 +4,18 @@ import pytest
 
 import jaxsim
 from benchmarks import rollout_profile
-from benchmarks.rollout_profile import PARTS, Parts, Profile, group_size, page, take_apart
+from benchmarks.rollout_profile import PARTS, Parts, Profile, group_size, take_apart
 from jaxsim import agents
+from tools import profile_page
 
 
 def test_the_page_has_every_part_and_how_near_the_limit_is():
     packed = ({"full ticks": 50}, {"full ticks": 0.125})
     slow = Profile(dict.fromkeys(PARTS, 10.0), *packed, 1000, 0.8, 30, 1500.0, 2500.0, 100e9)
     fast = slow._replace(nanoseconds=dict.fromkeys(PARTS, 5.0), groups={}, at_work=0.9)
-    lines = list(page({"default": slow, "configured": fast}))
+    profiles = {"default": slow.to_json(), "configured": fast.to_json()}
+    makers = (profile_page.parts, profile_page.limits, profile_page.packed)
+    lines = [line for make in makers for line in make(profiles)]
     assert "| ns of a step | default | configured |" in lines
     assert all(f"| {part} | 10.0 | 5.0 |" in lines for part in PARTS)
     assert "| **all** | **50.0** | **25.0** |" in lines

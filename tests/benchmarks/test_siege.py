@@ -1,6 +1,7 @@
 """The attacks of `make siege`, for a moment and with a seed."""
 
 import itertools
+import json
 import os
 import random
 
@@ -8,6 +9,7 @@ import pytest
 
 from benchmarks.siege import Blow, __main__, calls, disks, runs
 from benchmarks.siege.tampered import _corrupted, _is_same_content, tampered
+from tools import siege_page
 
 
 def test_changed_files_of_every_kind_are_refused_or_read():
@@ -40,17 +42,20 @@ def test_another_layout_of_json_is_no_change():
 
 
 @pytest.mark.parametrize("failure", ["", "try 3: something"])
-def test_the_page_and_the_exit_code_tell_of_failures(monkeypatch, capsys, failure):
+def test_results_and_the_exit_code_tell_of_failures(monkeypatch, capsys, failure):
     def attack(seed, first):
         while True:
             yield Blow("a thing", 5, "failed" if failure else "held", failure)
 
     monkeypatch.setattr(__main__, "ATTACKS", {"kills": attack})
     assert __main__.main(["--minutes", "0"]) == bool(failure)
-    text = capsys.readouterr().out
-    assert ("**0 failures.**" in text) != bool(failure)
-    assert "| a thing | 5 |" in text
-    assert ("* a thing: try 3: something" in text) == bool(failure)
+    results = json.loads(capsys.readouterr().out)
+    outcome = "failed" if failure else "held"
+    assert results["rows"] == [{"what": "a thing", "times": 5, "outcomes": {outcome: 1}}]
+    islands = siege_page.islands_of(results)
+    assert islands["failures"] == f"**{int(bool(failure))} failures**"
+    assert f"| a thing | 5 | {outcome} (1) |" in islands["attacks"]
+    assert list(islands["list"]) == (["* a thing: try 3: something"] if failure else [])
 
 
 def test_a_try_is_repeated_by_its_number():
@@ -72,7 +77,7 @@ def test_a_siege_goes_on_from_its_state_to_the_number_asked_for(monkeypatch, cap
         tried.clear()
         assert __main__.main([*words, kills]) == 0
         assert tried == numbers
-        assert f"| a thing | {total} |" in capsys.readouterr().out
+        assert json.loads(capsys.readouterr().out)["rows"][0]["times"] == total
     with pytest.raises(SystemExit) as ended:
         __main__.main([*words, "30", "--seed", "1"])
     assert ended.value.code == 2
@@ -90,7 +95,8 @@ def test_what_cannot_be_attacked_is_a_failure(monkeypatch, capsys):
 
     monkeypatch.setattr(__main__, "ATTACKS", {"kills": attack})
     assert __main__.main(["--minutes", "0"]) == 1
-    assert "* what is attacked: not attacked, it ends with 2" in capsys.readouterr().out
+    failures = json.loads(capsys.readouterr().out)["failures"]
+    assert failures == ["what is attacked: not attacked, it ends with 2"]
 
 
 # Runs that write one file, so that they take a second ---------------------------------------------

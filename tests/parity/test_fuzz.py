@@ -1,5 +1,6 @@
 """Nothing that is not finite leaves a step unflagged, in any level; see docs/fuzz.md."""
 
+import json
 from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import jaxsim
 from benchmarks import bounds, fuzz
 from benchmarks.catalogue import Group, cases, groups
 from jaxsim.wrappers import Wrapper
+from tools import fuzz_page
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +47,10 @@ def test_two_thousand_random_episodes_and_made_up_states(case_groups):
 @pytest.mark.nightly
 @pytest.mark.long
 def test_a_hundred_thousand_random_episodes(tmp_path):
-    page = tmp_path / "fuzz.md"
-    words = ["--episodes", "100000", "--settings", "-1", "--seed", "0", "--out", str(page)]
+    out = tmp_path / "fuzz.json"
+    words = ["--episodes", "100000", "--settings", "-1", "--seed", "0", "--out", str(out)]
     assert fuzz.main(words) == 0
-    assert "**0 leaks.**" in page.read_text()
+    assert fuzz_page.islands_of(json.loads(out.read_text()))["leaks"] == "**0 leaks**"
 
 
 @pytest.mark.parametrize("name", ["CartPole", "CartPole2D"])
@@ -153,10 +155,10 @@ def cartpole(wrapper):
 def test_leaks_are_found_and_fail_the_command(wrapper, monkeypatch, capsys):
     monkeypatch.setattr(fuzz, "groups", lambda: cartpole(wrapper))
     assert fuzz.main(["--episodes", "30", "--settings", "-1", "--seed", "3"]) == 1
-    text = capsys.readouterr().out
-    assert "| CartPole | random episodes | 30 |" in text
-    assert "* CartPole, episode 0\n" in text
-    assert "**0 leaks.**" not in text
+    islands = fuzz_page.islands_of(json.loads(capsys.readouterr().out))
+    assert any(row.startswith("| CartPole | random episodes | 30 |") for row in islands["hunts"])
+    assert "* CartPole, episode 0" in list(islands["list"])
+    assert islands["leaks"] != "**0 leaks**"
 
 
 def test_a_hunt_is_repeated_by_its_seed():

@@ -1,26 +1,27 @@
-"""docs/compatibility.md has the rows that are run, and tests that are there."""
+"""docs/compatibility.json has the rows that are run, and tests that are there."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from tools import compatibility_page as page
+from tools import compatibility, compatibility_page
+from tools.islands import measured
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
-ROWS = page.rows()
+ROWS = compatibility.rows()
 
 
-def test_every_row_is_on_the_page_and_has_passed():
-    lines = [text for text in PAGE.splitlines() if text.startswith("| ")][2:]
-    again = "run it anew: python -m tools.compatibility_page --out docs/compatibility.md"
-    assert len(lines) == len(ROWS), again
-    for row, text in zip(ROWS, lines, strict=True):
-        version, result = (cell.strip() for cell in text.split(" | ")[1:4:2])
-        assert result.startswith("passed, "), again
-        assert text == page.line(row, version, result), again
-    assert page.page(lines) == PAGE, again
+def test_every_row_has_been_run_and_has_passed():
+    again = "run the tests again: python -m tools.compatibility"
+    results = measured("compatibility.json")
+    assert [result["client"] for result in results] == [row.client for row in ROWS], again
+    assert all(result["passed"] > 0 for result in results), again
+
+
+def test_results_of_other_rows_are_refused():
+    with pytest.raises(ValueError, match=r"python -m tools\.compatibility"):
+        list(compatibility_page.tests(ROWS, measured("compatibility.json")[1:]))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.client)
@@ -28,4 +29,4 @@ def test_the_tests_of_a_row_are_there(row):
     tree = ast.parse((ROOT / "tests" / row.file).read_text(encoding="utf-8"))
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert set(row.tests) <= functions
-    assert row.run in page.MAKE
+    assert row.run in compatibility.MAKE

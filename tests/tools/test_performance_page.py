@@ -1,14 +1,10 @@
 """The page on throughput shows what a result holds, and says what is missing."""
 
-import json
-import sys
-
 import pytest
 
 from evaluation.bench.rate import Rate
 from evaluation.bench.result import Curve, Result, Row, Sample
 from evaluation.bench.run import Benchmark
-from evaluation.files import write_json
 from tools import performance_page
 
 
@@ -44,8 +40,12 @@ def values():
     return result.to_json()
 
 
+def lines_of(islands):
+    return [line for each in islands.values() if not isinstance(each, str) for line in each]
+
+
 def test_the_page_shows_what_was_measured(values):
-    text = "\n".join(performance_page.page(values, "picture.png"))
+    lines = lines_of(performance_page.islands_of(values))
     for line in (
         "| `pybullet` | level 200, over PyBullet's | 100 | 450 | 400 | 900 |",
         "| `mix` | a batch of every level from 200 to 207 at every difficulty, over level 200 "
@@ -56,48 +56,24 @@ def test_the_page_shows_what_was_measured(values):
         "| `200` | default | 30 s | 65,536 | 1,234 MiB |",
         "* jaxsim, configured flags: 2 threads (abacus), `--xla_x=1`.",
         "| default | 33.3 s | 4.4 s | 1,789 | 189 |",
+        "![Throughput of level 200 by the number of episodes in one call](performance.png)",
     ):
-        assert line in text.splitlines()
+        assert line in lines
+    text = "\n".join(lines)
     assert "`mujoco` with default flags is missing" in text
     assert "not installed" in text
-    assert "(picture.png)" in text
 
 
-def test_the_command_writes_page_plot_and_rows_of_speed(values, tmp_path, monkeypatch):
-    begin, end = performance_page.BEGIN, performance_page.END
-    table = "| | what | result |\n| --- | --- | --- |\n| speed | old | 1 |\n| parity | kept | 2 |"
-    (tmp_path / "README.md").write_text(f"before\n\n{begin}\n{table}\n{end}\nafter\n")
-    write_json(tmp_path / "result.json", values)
-    monkeypatch.chdir(tmp_path)
-    words = "page result.json --out deep/page.md --readme README.md"
-    monkeypatch.setattr(sys, "argv", words.split())
-    performance_page.main()
-    assert (tmp_path / "deep" / "page.png").read_bytes().startswith(b"\x89PNG")
-    assert "(page.png)" in (tmp_path / "deep" / "page.md").read_text()
-    readme = (tmp_path / "README.md").read_text()
-    assert readme.splitlines() == [
-        *("before", "", begin, *table.splitlines()[:2]),
-        "| speed | level 200, environment steps per second, 2 cores "
-        "| [1 M](docs/performance.md); 4 M with `configure_cpu()` |",
-        "| speed | the same, over PyBullet | 100 ×; 400 × with `configure_cpu()` |",
-        "| speed | the same, over MuJoCo | –; – with `configure_cpu()` |",
-        *("| parity | kept | 2 |", end, "after"),
-    ]
-    performance_page.main()
-    assert (tmp_path / "README.md").read_text() == readme
+def test_the_readme_shows_the_speed(values):
+    assert performance_page.speed(values) == {
+        "cores": "2 cores",
+        "speed": "[1 M](docs/performance.md); 4 M with `configure_cpu()`",
+        "over pybullet": "100 ×; 400 × with `configure_cpu()`",
+        "over mujoco": "–; – with `configure_cpu()`",
+    }
 
 
-def test_a_readme_without_a_place_for_the_table_is_refused(values):
-    with pytest.raises(ValueError, match="the table goes between"):
-        performance_page.with_speed("nothing here\n", values)
-
-
-def test_a_result_without_a_curve_makes_a_page_without_a_plot(values, tmp_path, monkeypatch):
+def test_a_result_without_a_curve_has_no_plot(values):
     for curve in values["curves"]:
         curve["points"] = []
-    result, out = tmp_path / "result.json", tmp_path / "page.md"
-    result.write_text(json.dumps(values), encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["performance_page", str(result), "--out", str(out)])
-    performance_page.main()
-    assert "![Throughput" not in out.read_text(encoding="utf-8")
-    assert not out.with_suffix(".png").exists()
+    assert list(performance_page.curve(values)) == []

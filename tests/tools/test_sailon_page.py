@@ -8,7 +8,7 @@ import pytest
 from benchmarks import control, detection
 from benchmarks.control import Measurement, Row
 from jaxsim.worlds.cartpole3d.levels import EVALUATED
-from tools import sailon_page
+from tools import sailon_control, sailon_detection, sailon_evaluations
 
 
 @pytest.fixture
@@ -50,14 +50,17 @@ def test_what_a_whole_evaluation_would_take():
     # 51 cells of 60 trials, 100 decisions an episode: 20 episodes at 2 ms, and 25 at 8 ms, which
     # in the three cells of level 200 are at 2 ms too.
     hours = 60 * 100 * (51 * 20 * 2e-3 + 48 * 25 * 8e-3 + 3 * 25 * 2e-3) / 3600
-    (line,) = sailon_page._whole(rows)
-    assert f"in {hours:.2f} hours" in line
-    assert f"{51 * 60 * 45 * 100 * 10 / 1e9:.1f} billion futures" in line
-    assert list(sailon_page._whole(rows[1:])) == []
+    futures, seconds = sailon_control.whole_evaluation(rows)
+    assert seconds / 3600 == pytest.approx(hours)
+    assert futures == pytest.approx(51 * 60 * 45 * 100 * 10)
+    assert sailon_control.whole_evaluation(rows[1:]) is None
+    text = "\n".join(sailon_control.search(rows))
+    assert f"| CPU time of the whole evaluation, hours | {hours:.2f} |" in text
+    assert "whole evaluation" not in "\n".join(sailon_control.search(rows[1:]))
 
 
 def test_agents_are_compared_episode_by_episode(measurement):
-    better, same = sailon_page.paired(measurement, "mpc")
+    better, same = sailon_control.paired(measurement, "mpc")
     assert better.cell == (200, "hard")
     np.testing.assert_array_equal(better.differences, [0] * 6 + [0.7, 0.6])
     assert 0 < better.p < 1
@@ -65,11 +68,13 @@ def test_agents_are_compared_episode_by_episode(measurement):
 
 
 def test_a_target_is_reached_or_not(measurement):
-    text = "\n".join(sailon_page.control_part(measurement))
+    islands = sailon_control.islands_of(measurement)
+    text = "\n".join(islands["targets"])
     assert "| 200 | 0.95 | 1.000 ± 0.000 | yes |" in text
     assert "| 206 hard | 0.64 | 0.575 ± 0.483 | no, but within the interval |" in text
     assert "| 208 hard | 0.60 | not measured | – |" in text
-    assert "significantly worse in none" in text
+    assert islands["mpc worse"] == "none"
+    assert islands["control episodes"] == "8 episodes a cell of seed 5"
 
 
 def test_single_episodes_are_counted():
@@ -81,7 +86,7 @@ def test_single_episodes_are_counted():
 
 
 def report(agent="pd+residual", **changes):
-    names = [*sailon_page.KEPT, "opti"]
+    names = [*sailon_evaluations.KEPT, "opti"]
     cell = {"level": 203, "difficulty": "hard", "visibility": 0, "trials": 2}
     cell |= dict.fromkeys(names, 1.0) | {"false_alarms": 0.0}
     cell["intervals"] = {name: [0.5, 1.0] for name in names}
@@ -102,30 +107,25 @@ def report(agent="pd+residual", **changes):
 
 
 def test_of_a_report_is_kept_what_is_shown():
-    kept = sailon_page.kept(report())
+    kept = sailon_evaluations.kept(report())
     assert "opti" not in kept["cells"][0]
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept
     with pytest.raises(ValueError, match=r"not a report\.json"):
-        sailon_page.kept({"cells": []})
-    again = sailon_page.added([kept], sailon_page.kept(report()))
+        sailon_evaluations.kept({"cells": []})
+    again = sailon_evaluations.added([kept], sailon_evaluations.kept(report()))
     assert len(again) == 1
-    assert len(sailon_page.added([kept], sailon_page.kept(report("wow")))) == 2
+    assert len(sailon_evaluations.added([kept], sailon_evaluations.kept(report("wow")))) == 2
 
 
 def test_what_the_page_says_of_evaluations():
-    kept = sailon_page.kept(report())
+    kept = sailon_evaluations.kept(report())
     single = {"agent": "pd+residual", "seed": 1, "rows": [detection.Row(203, "hard", 10, 9, 9, 9)]}
-    text = "\n".join(sailon_page.detection_part([kept], single))
+    islands = sailon_detection.islands_of([kept], single)
+    text = "\n".join(islands["detection"])
     assert "| 203 hard | 2 | 1.00 [0.50, 1.00] | 0.00 | 1 (1.00) | 0.900 [" in text
     assert "0.973 differ" in text
-    assert "a false alarm in 0 of 2 trials of 45 episodes" in text
+    (alarms,) = (line for line in islands["false alarms"] if "jaxsim sailon evaluate" in line)
+    assert "| 45 | 0 of 2 trials [0.000, " in alarms
+    assert "| `pd+residual` | 2 of 2 | 1 of 1 cells | 100.0% |" in islands["totals"]
     # The baseline was not played, and would be by the original: twice the steps, a second for each.
-    assert "| 18,600 | 93 s | 41 s | 2 s |" in "\n".join(sailon_page.time_part([kept]))
-
-
-def test_results_go_between_the_markers():
-    begin, end = sailon_page.BEGIN, sailon_page.END
-    text = sailon_page.with_part(f"a\n{begin}\nold\n{end}\nb\n", iter(["new"]))
-    assert text == f"a\n{begin}\nnew\n{end}\nb\n"
-    with pytest.raises(ValueError, match="each of which must be there once"):
-        sailon_page.with_part("a\n", iter([]))
+    assert "| 18,600 | 93 s | 41 s | 2 s |" in "\n".join(islands["time"])

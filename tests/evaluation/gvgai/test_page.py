@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import pages
 from evaluation import cli
 from evaluation.clock import ScriptedClock
 from evaluation.gvgai import harness
@@ -17,14 +16,14 @@ from evaluation.gvgai.results import LevelResult
 from evaluation.gvgai.rules import Rules
 from evaluation.gvgai.server import TRANSPORT_SECONDS
 from tests.evaluation.gvgai.scripted import track
-from tools import gvgai_page
+from tools import gvgai_page, islands
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "gvgai.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_current():
-    assert pages.filled(PAGE, gvgai_page.PARTS) == PAGE, "run python -m tools.gvgai_page"
+    assert islands.filled(PAGE, gvgai_page.islands()) == PAGE, "run python -m tools.pages"
 
 
 def test_numbers_in_the_text_are_those_of_the_code():
