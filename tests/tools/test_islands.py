@@ -1,8 +1,13 @@
 """Islands are written between their marks, and a page that does not fit them is refused."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from tools.islands import filled, table
+
+TOOLS = sorted((Path(__file__).parents[2] / "tools").glob("*.py"))
 
 PAGE = """# A page
 
@@ -67,3 +72,17 @@ def test_words_do_not_begin_a_line(before):
     page = PAGE.replace("There are ", before)
     with pytest.raises(ValueError, match="the words of number must not begin a line"):
         filled(page, {"rows": rows(), "number": "2"})
+
+
+@pytest.mark.parametrize("path", TOOLS, ids=lambda path: path.stem)
+def test_prose_of_pages_is_not_in_python(path):
+    """Table headings and captions are shorter; docstrings are no text of a page."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    long = [
+        node.value
+        for node in texts
+        if isinstance(node.value, str) and len(node.value) > 90 and id(node) not in docstrings
+    ]
+    assert not long

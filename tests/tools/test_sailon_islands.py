@@ -1,4 +1,4 @@
-"""The page on novelty experiments: measurements on disk, what is made of them, where they go."""
+"""The page on novelty experiments: measurements on disk, and what is made of them."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from benchmarks import control, detection
 from benchmarks.control import Measurement, Row
 from jaxsim.worlds.cartpole3d.levels import EVALUATED
-from tools import sailon_control, sailon_detection, sailon_evaluations
+from tools import islands, sailon_control, sailon_detection, sailon_evaluations
 
 
 @pytest.fixture
@@ -68,13 +68,13 @@ def test_agents_are_compared_episode_by_episode(measurement):
 
 
 def test_a_target_is_reached_or_not(measurement):
-    islands = sailon_control.islands_of(measurement)
-    text = "\n".join(islands["targets"])
+    made = sailon_control.islands_of(measurement)
+    text = "\n".join(made["targets"])
     assert "| 200 | 0.95 | 1.000 ± 0.000 | yes |" in text
     assert "| 206 hard | 0.64 | 0.575 ± 0.483 | no, but within the interval |" in text
     assert "| 208 hard | 0.60 | not measured | – |" in text
-    assert islands["mpc worse"] == "none"
-    assert islands["control episodes"] == "8 episodes a cell of seed 5"
+    assert made["mpc worse"] == "none"
+    assert made["control episodes"] == "8 episodes a cell of seed 5"
 
 
 def test_single_episodes_are_counted():
@@ -117,15 +117,28 @@ def test_of_a_report_is_kept_what_is_shown():
     assert len(sailon_evaluations.added([kept], sailon_evaluations.kept(report("wow")))) == 2
 
 
+def test_reports_are_kept_in_a_file(tmp_path, monkeypatch):
+    for module in (sailon_evaluations, islands):
+        monkeypatch.setattr(module, "DOCS", tmp_path)
+    (tmp_path / sailon_evaluations.FILE).write_text("[]")
+    for agent in ("pd+residual", "wow"):
+        (tmp_path / f"{agent}.json").write_text(json.dumps(report(agent)))
+    paths = [str(tmp_path / f"{agent}.json") for agent in ("wow", "pd+residual", "wow")]
+    monkeypatch.setattr("sys.argv", ["sailon_evaluations", *paths])
+    sailon_evaluations.main()
+    kept = json.loads((tmp_path / sailon_evaluations.FILE).read_text())
+    assert [evaluation["agent"] for evaluation in kept] == ["pd+residual", "wow"]
+
+
 def test_what_the_page_says_of_evaluations():
     kept = sailon_evaluations.kept(report())
     single = {"agent": "pd+residual", "seed": 1, "rows": [detection.Row(203, "hard", 10, 9, 9, 9)]}
-    islands = sailon_detection.islands_of([kept], single)
-    text = "\n".join(islands["detection"])
+    made = sailon_detection.islands_of([kept], single)
+    text = "\n".join(made["detection"])
     assert "| 203 hard | 2 | 1.00 [0.50, 1.00] | 0.00 | 1 (1.00) | 0.900 [" in text
     assert "0.973 differ" in text
-    (alarms,) = (line for line in islands["false alarms"] if "jaxsim sailon evaluate" in line)
+    (alarms,) = (line for line in made["false alarms"] if "jaxsim sailon evaluate" in line)
     assert "| 45 | 0 of 2 trials [0.000, " in alarms
-    assert "| `pd+residual` | 2 of 2 | 1 of 1 cells | 100.0% |" in islands["totals"]
+    assert "| `pd+residual` | 2 of 2 | 1 of 1 cells | 100.0% |" in made["totals"]
     # The baseline was not played, and would be by the original: twice the steps, a second for each.
-    assert "| 18,600 | 93 s | 41 s | 2 s |" in "\n".join(islands["time"])
+    assert "| 18,600 | 93 s | 41 s | 2 s |" in "\n".join(made["time"])
