@@ -29,12 +29,11 @@ import jax
 import numpy as np
 
 from benchmarks import experts
+from benchmarks.learning_metrics import alarms, lifelong, mean_of, rate_of
 from benchmarks.outlook import outlook
 from evaluation import l2m, scanner
 from evaluation.files import write_json
-from evaluation.metrics.novelty.cells import wilson
 from evaluation.records import Records
-from evaluation.report import summarise_records
 from evaluation.schedule import Block, Schedule
 from jaxsim import agents, training
 from jaxsim.training import Settings
@@ -46,12 +45,6 @@ NOVEL = tuple(n for n in NAMED if "spawn_period" not in CATALOGUE[n].overrides[0
 CELL = 8  # episodes that a lifetime plays of each novel level and difficulty
 USUAL = 64  # episodes that it plays of the level that it knows
 SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length
-
-
-def mean_of(values: np.ndarray) -> dict[str, float]:
-    """Mean over lifetimes with half its interval."""
-    half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    return {"mean": float(values.mean()), "half": half}
 
 
 class Clock:
@@ -188,26 +181,6 @@ def novelty(options: argparse.Namespace) -> None:
     save(options, "novelty", result)
 
 
-def rate_of(called: np.ndarray) -> dict[str, float]:
-    """Share of episodes (L, E) that end with an alarm, and its interval.
-
-    Episodes are taken as independent, which those of one lifetime may not be: the interval over
-    lifetimes is given too, and the wider of both is shown.
-    """
-    low, high = wilson(int(called.sum()), called.size)
-    each = called.mean(axis=1)
-    half = mean_of(each)["half"]
-    mean = float(each.mean())
-    low, high = min(low, max(0.0, mean - half)), max(high, min(1.0, mean + half))
-    return {"mean": mean, "low": low, "high": high, "episodes": called.size}
-
-
-def alarms(records: Records) -> np.ndarray:
-    """Whether each episode ended with a detection, (L, E)."""
-    columns = records.columns
-    return columns["predicted_probability"] >= columns["threshold"]
-
-
 def common(options: argparse.Namespace) -> dict[str, Any]:
     """Entries of every result: agent, settings and versions."""
     return {
@@ -247,68 +220,6 @@ def syllabus(options: argparse.Namespace) -> None:
             | {"cost": cost}
         )
         save(options, f"syllabus_{loaded.name}_{options.times}_{name}", result)
-
-
-def lifelong(
-    records: Records, expert_records: experts.Experts, options: argparse.Namespace
-) -> dict[str, Any]:
-    """Every metric of a syllabus that was played, beside its experts."""
-    schedule = records.schedule
-    report = summarise_records(records, window=options.window).to_json()
-    metrics = {
-        **report["metrics"],
-        **report["lifelong"]["metrics"],
-        **experts.compare(records, expert_records, options.window, options.seed),
-    }
-    keys = ("mean", "low", "high", "lifetimes", "reason")
-    return {
-        "kind": "syllabus",
-        "syllabus": schedule.name,
-        "times": options.times,
-        "window": options.window,
-        "metrics": {
-            metric: {key: entry[key] for key in keys if key in entry}
-            for metric, entry in metrics.items()
-        },
-        "forgetting": forgetting(records).tolist(),
-        "blocks": [
-            {
-                "phase": f"{b.phase}.{b.mode}",
-                "task": b.task,
-                "parameters": dict(b.parameters),
-                **mean_of(values),
-                "alarms": alarms(records)[:, schedule.episode_blocks() == b.index].mean().item(),
-            }
-            for b, values in zip(schedule.blocks, block_means(records).T, strict=True)
-        ],
-    }
-
-
-def block_means(records: Records) -> np.ndarray:
-    """Mean performance of each block, (L, B)."""
-    values, counts = records.by_block("performance")
-    return np.asarray(values.sum(axis=2) / counts)
-
-
-def forgetting(records: Records) -> np.ndarray:
-    """Mean loss of performance by the last test, over tasks with their parameters, (L,).
-
-    The loss is the first test after the first training, less the last test.
-    """
-    blocks, means = records.schedule.blocks, block_means(records)
-    lost = []
-    for variant in records.schedule.variants:
-        trained = [b.index for b in blocks if b.variant == variant and b.mode == "train"]
-        if not trained:
-            continue
-        tests = [
-            b.index
-            for b in blocks
-            if b.variant == variant and b.mode == "test" and b.index > trained[0]
-        ]
-        if len(tests) > 1:
-            lost.append(means[:, tests[0]] - means[:, tests[-1]])
-    return np.mean(lost, axis=0) if lost else np.zeros(len(means))
 
 
 def speed(given: argparse.Namespace) -> None:
@@ -358,7 +269,8 @@ def main() -> None:
         command.add_argument("--lifetimes", type=int, default=64)
         command.add_argument("--width", type=int, default=32)
         command.add_argument("--seed", type=int, default=0)
-        command.add_argument("--threads", type=int, default=1)
+        threads = 2 if name == "speed" else 1
+        command.add_argument("--threads", type=int, default=threads, help="(%(default)s)")
         if name == "curve":
             command.add_argument("--level", type=int, default=200)
             command.add_argument("--difficulty", default="easy")
@@ -378,7 +290,6 @@ def main() -> None:
             command.add_argument("--episodes", type=int, default=1280)
             command.add_argument("--rounds", type=int, default=3)
             command.add_argument("--steps", type=int, default=8192, help="of the peer")
-            command.add_argument("--threads", type=int, default=2, help="of the peer's PyTorch")
             command.add_argument("--peer", metavar="PYTHON", help="with stable-baselines3")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.learning import NOVEL, TEST, mean_of
+from benchmarks.learning import NOVEL, TEST
+from benchmarks.learning_metrics import mean_of
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 from tools.islands import DOCS, Islands, measured, table
 

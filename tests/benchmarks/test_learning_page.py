@@ -3,11 +3,21 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from benchmarks import learning
+from benchmarks import learning, learning_metrics
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Schedule
 from tools import learning_page
+
+
+@pytest.mark.parametrize(("command", "threads"), [("curve", 1), ("speed", 2)])
+def test_commands_are_read(command, threads, tmp_path, monkeypatch):
+    options = []
+    monkeypatch.setattr(learning, command, options.append)
+    monkeypatch.setattr("sys.argv", ["learning", command, str(tmp_path / "runs")])
+    learning.main()
+    assert options[0].threads == threads and options[0].folder.is_dir()
 
 
 def test_forgetting_is_the_first_test_less_the_last():
@@ -21,7 +31,7 @@ def test_forgetting_is_the_first_test_less_the_last():
     columns = {name: np.zeros((2, 14), dtype) for name, dtype in COLUMNS.items()}
     columns["performance"] = np.repeat(means, 2, axis=1)
     records = Records(Schedule("s", blocks), columns, np.zeros(2, np.int32))
-    np.testing.assert_allclose(learning.forgetting(records), [0.5, -0.1], atol=1e-7)
+    np.testing.assert_allclose(learning_metrics.forgetting(records), [0.5, -0.1], atol=1e-7)
 
 
 def test_pairs_decide_who_forgets_less():
