@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import jaxsim
-from benchmarks.catalogue import Group, add_to
+from benchmarks.catalogue import CaseGroup, add_to
 from jaxsim.parameters import Parameter
 
 CHANGED = 0.2
@@ -69,7 +69,7 @@ def of_physics(env_id: str) -> dict[str, Parameter]:
     return {path: row for path, row in spec.parameters.items() if path not in spec.limits}
 
 
-def groups(count: int, seed: int, most_slots: int) -> list[Group]:
+def groups(count: int, seed: int, most_slots: int) -> list[CaseGroup]:
     """Settings sorted by the program they need, as `catalogue.groups` sorts levels.
 
     Args:
@@ -77,7 +77,7 @@ def groups(count: int, seed: int, most_slots: int) -> list[Group]:
       seed: of the random ones.
       most_slots: settings whose episodes may hold more blocks are left out.
     """
-    by_program: dict[Any, Group] = {}
+    by_program: dict[Any, CaseGroup] = {}
     for index, env_id in enumerate(jaxsim.registered_envs()):
         table = of_physics(env_id)
         if jaxsim.spec(env_id).task == "CartPole3DLeans":
@@ -90,7 +90,7 @@ def groups(count: int, seed: int, most_slots: int) -> list[Group]:
     return list(by_program.values())
 
 
-def combinations(count: int, seed: int, most_slots: int) -> list[Group]:
+def combinations(count: int, seed: int, most_slots: int) -> list[CaseGroup]:
     """Random settings of CartPole3D for the property kit, sorted by program.
 
     Cases that the kit cannot compare are left out: rounded readings, which two programs may round
@@ -103,7 +103,7 @@ def combinations(count: int, seed: int, most_slots: int) -> list[Group]:
     """
     all_parameters = of_physics("CartPole3D-v0")
     table = {path: p for path, p in all_parameters.items() if not path.startswith("sensors/step")}
-    by_program: dict[Any, Group] = {}
+    by_program: dict[Any, CaseGroup] = {}
     number = 0
     while sum(len(group.params) for group in by_program.values()) < count:
         values = drawn(table, np.random.default_rng([seed, number]))

@@ -8,7 +8,7 @@ import jaxsim
 
 
 @dataclass
-class Group:
+class CaseGroup:
     """Cases that one compiled program can play.
 
     Attributes:
@@ -42,7 +42,7 @@ def cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
                 yield f"{spec.task} {level} {difficulty}", env_id, values
 
 
-def groups(**options: Any) -> list[Group]:
+def groups(**options: Any) -> list[CaseGroup]:
     """Sort all cases into groups that share a program: by world, and by the form of block slots.
 
     Levels whose blocks need stacked slots share the largest capacity among them: one program more
@@ -51,16 +51,16 @@ def groups(**options: Any) -> list[Group]:
     Args:
       **options: of `jaxsim.make`, for all environments.
     """
-    by_program: dict[Any, Group] = {}
+    by_program: dict[Any, CaseGroup] = {}
     for name, env_id, values in cases():
         add_to(by_program, name, *jaxsim.make(env_id, values, **options))
     return list(by_program.values())
 
 
-def add_to(by_program: dict[Any, Group], name: str, env: Any, params: Any) -> None:
+def add_to(by_program: dict[Any, CaseGroup], name: str, env: Any, params: Any) -> None:
     """Add a case to the group whose program can play it, or to a new one."""
     kind = env.name, getattr(env.config, "stacked", False)
-    group = by_program.setdefault(kind, Group(env))
+    group = by_program.setdefault(kind, CaseGroup(env))
     if group.env != env:
         group.env = group.env.covering(env)
     group.params[name] = params

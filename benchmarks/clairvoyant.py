@@ -13,11 +13,19 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents import Agent, NoveltyPrediction, mpc, repair, sight
-from jaxsim.agents.lookahead import BodyState, Field, LeanPlan, Model
+from jaxsim.agents.lookahead import BodyState, ForceField, LeanPlan, Model
 from jaxsim.agents.mpc import Budget
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.terms import wind
-from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, State, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import (
+    Observation,
+    Params,
+    Pose,
+    Sphere,
+    State,
+    Vector,
+    Velocity,
+)
 
 BUDGET = Budget(candidates=64, generations=36, first=192)
 
@@ -30,7 +38,7 @@ class Everything(NamedTuple):
     params: Params
 
 
-class Memory(NamedTuple):
+class PlannerMemory(NamedTuple):
     """Memory of the planner from tick to tick."""
 
     tick: jax.Array  # () int32
@@ -70,7 +78,7 @@ def _model(params: Params, state: State) -> Model:
     )
     zero = jnp.zeros_like(params.pull_cart)
     centroid = params.pull_centroid + 0.5 * params.pull_centroid_random
-    field = Field(zero, params.pull_cart, centroid, params.pull_origin)
+    field = ForceField(zero, params.pull_cart, centroid, params.pull_origin)
     return Model(physics, wind.on_cart(params, state), field, params.line_far > 0)
 
 
@@ -85,7 +93,7 @@ def _world(state: State) -> BodyState:
     return BodyState(pose, velocity, _blocks(state))
 
 
-def _blocks(state: State) -> Block:
+def _blocks(state: State) -> Sphere:
     """All blocks in the planner's form, (N,)."""
 
     def joined(leaves: Any) -> jax.Array:
@@ -93,12 +101,12 @@ def _blocks(state: State) -> Block:
 
     p = Vector(*map(joined, zip(*(block.p for block in state.blocks), strict=True)))
     v = Vector(*map(joined, zip(*(block.v for block in state.blocks), strict=True)))
-    return Block(p, v, joined(block.alive for block in state.blocks))
+    return Sphere(p, v, joined(block.alive for block in state.blocks))
 
 
 def _act(
-    memory: Memory, everything: Everything, key: jax.Array
-) -> tuple[jax.Array, NoveltyPrediction, Memory]:
+    memory: PlannerMemory, everything: Everything, key: jax.Array
+) -> tuple[jax.Array, NoveltyPrediction, PlannerMemory]:
     view = sight.see(everything.observation)
     world = mpc.crowded(_world(everything.state), everything.observation)
     remaining = mpc.STEPS - memory.tick
@@ -107,15 +115,15 @@ def _act(
     first = memory.tick == 0
     plans, more = mpc.replan(BUDGET, model, world, memory.plans, remaining, first, useful, key)
     action = mpc.push(world, plans).astype(jnp.int32)
-    after = Memory(memory.tick + 1, plans, memory.rollouts + more)
+    after = PlannerMemory(memory.tick + 1, plans, memory.rollouts + more)
     return action, NoveltyPrediction.none(), after
 
 
-def _init(key: jax.Array) -> Memory:
-    return Memory(jnp.int32(0), mpc.home(mpc.ELITES), jnp.int32(0))
+def _init(key: jax.Array) -> PlannerMemory:
+    return PlannerMemory(jnp.int32(0), mpc.home(mpc.ELITES), jnp.int32(0))
 
 
-def _begin(memory: Memory, key: jax.Array) -> Memory:
+def _begin(memory: PlannerMemory, key: jax.Array) -> PlannerMemory:
     return _init(key)
 
 

@@ -42,7 +42,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Row:
+class CellEpisodes:
     """Episodes of one agent in one cell."""
 
     level: int
@@ -70,14 +70,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ControlMeasurement:
     """All rows of one set of episodes."""
 
     seed: int
     episodes: int  # of each cell
-    rows: tuple[Row, ...] = ()
+    rows: tuple[CellEpisodes, ...] = ()
 
-    def find(self, level: int, difficulty: str, agent: str) -> Row | None:
+    def find(self, level: int, difficulty: str, agent: str) -> CellEpisodes | None:
         """The row of an agent in a cell."""
         key = (level, difficulty, agent)
         return next((row for row in self.rows if row.key == key), None)
@@ -89,7 +89,7 @@ class Measurement:
         write_whole(path, f'{head[:-1]}, "rows": [\n{rows}\n]}}\n')
 
 
-def load(path: Path) -> Measurement:
+def load(path: Path) -> ControlMeasurement:
     """Read such a file.
 
     Raises:
@@ -98,8 +98,8 @@ def load(path: Path) -> Measurement:
     values = json.loads(path.read_text(encoding="utf-8"))
     if values.get("format") != FORMAT or "rows" not in values:
         raise ValueError(f"{path} was not written by benchmarks.control of this version")
-    rows = [Row(**{**row, "lengths": tuple(row["lengths"])}) for row in values["rows"]]
-    return Measurement(values["seed"], values["episodes"], tuple(rows))
+    rows = [CellEpisodes(**{**row, "lengths": tuple(row["lengths"])}) for row in values["rows"]]
+    return ControlMeasurement(values["seed"], values["episodes"], tuple(rows))
 
 
 @cache
@@ -120,7 +120,7 @@ def _player(agent: Agent, slots: int, lanes: int) -> Any:
     return jax.jit(played).lower(root, jnp.zeros(lanes, jnp.uint32), params).compile()
 
 
-def measured(name: str, cell: Cell, episodes: int, seed: int, lanes: int) -> Row:
+def measured(name: str, cell: Cell, episodes: int, seed: int, lanes: int) -> CellEpisodes:
     """Play one cell."""
     agent = clairvoyant if name == clairvoyant.name else agents.get(name)
     _, params = jaxsim.make("CartPole3D-v0", level=cell[0], difficulty=cell[1])
@@ -136,7 +136,7 @@ def measured(name: str, cell: Cell, episodes: int, seed: int, lanes: int) -> Row
     plans = calls[0][1] is not None
     futures = sum(int(call[1].sum()) for call in calls) / lengths.sum() if plans else None
     first_lengths = tuple(lengths[:episodes].tolist())
-    return Row(
+    return CellEpisodes(
         *cell,
         name,
         round(float(milliseconds), 4),
@@ -146,14 +146,18 @@ def measured(name: str, cell: Cell, episodes: int, seed: int, lanes: int) -> Row
 
 
 def measure(
-    measurement: Measurement, names: Sequence[str], where: Iterable[Cell], first: int, lanes: int
-) -> Iterator[Measurement]:
+    measurement: ControlMeasurement,
+    names: Sequence[str],
+    where: Iterable[Cell],
+    first: int,
+    lanes: int,
+) -> Iterator[ControlMeasurement]:
     """Play the missing cells and agents; yield the measurement after each."""
     for cell in where:
         for name in names:
             if measurement.find(*cell, name) is None:
                 row = measured(name, cell, first, measurement.seed, lanes)
-                measurement = Measurement(
+                measurement = ControlMeasurement(
                     measurement.seed, measurement.episodes, (*measurement.rows, row)
                 )
                 yield measurement
@@ -175,7 +179,7 @@ def main() -> None:
     if not 1 <= first <= a.episodes:
         parser.error(f"--first is {first}; it must be from 1 to the {a.episodes} of --episodes")
     jaxsim.configure_cpu()
-    measurement = Measurement(a.seed, a.episodes)
+    measurement = ControlMeasurement(a.seed, a.episodes)
     if a.json and a.json.exists():
         measurement = load(a.json)
         if (measurement.seed, measurement.episodes) != (a.seed, a.episodes):

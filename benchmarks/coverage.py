@@ -49,7 +49,7 @@ STATISTICS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class Coverage:
     """Coverage of one method.
 
     Attributes:
@@ -73,7 +73,7 @@ def truth(draw: Draw, statistic: str) -> float:
     return float(large.mean())
 
 
-def cell(draw: Draw, statistic: str, size: int, method: str, samples: int = SAMPLES) -> Cell:
+def cell(draw: Draw, statistic: str, size: int, method: str, samples: int = SAMPLES) -> Coverage:
     """Measure the coverage of one statistic's interval."""
     random = np.random.default_rng([SEED, size, *map(ord, statistic)])
     values = draw(random, (size, samples))
@@ -89,10 +89,10 @@ def cell(draw: Draw, statistic: str, size: int, method: str, samples: int = SAMP
     return _cell(interval.low, interval.high, true)
 
 
-def _cell(low: np.ndarray, high: np.ndarray, true: float) -> Cell:
+def _cell(low: np.ndarray, high: np.ndarray, true: float) -> Coverage:
     slack = 1e-9 * max(abs(true), 1)
     covered = (np.asarray(low) <= true + slack) & (true - slack <= np.asarray(high))
-    return Cell(float(covered.mean()), float(np.mean(np.asarray(high) - np.asarray(low))))
+    return Coverage(float(covered.mean()), float(np.mean(np.asarray(high) - np.asarray(low))))
 
 
 def rows(samples: int) -> Iterator[dict[str, Any]]:

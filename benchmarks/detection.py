@@ -37,7 +37,7 @@ Cell = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Row:
+class CellDetections:
     """Detections in one cell."""
 
     level: int
@@ -48,7 +48,7 @@ class Row:
     hint_right: int  # of these: entity, attribute and change
 
     @classmethod
-    def of(cls, cell: Cell, alarm: np.ndarray, named: np.ndarray) -> "Row":
+    def of(cls, cell: Cell, alarm: np.ndarray, named: np.ndarray) -> "CellDetections":
         """Count detections, (E,) bool, and the catalogue levels that were named, (E,)."""
         levels = [int(level) for level in named[alarm]]
         hint = hints.HINT_WORDS.get(cell[0])
@@ -95,7 +95,7 @@ def _player(agent: Agent, slots: int) -> Any:
     return play
 
 
-def measured(name: str, cell: Cell, episodes: int, seed: int) -> Row:
+def measured(name: str, cell: Cell, episodes: int, seed: int) -> CellDetections:
     """Play one cell."""
     _, params = jaxsim.make("CartPole3D-v0", level=cell[0], difficulty=cell[1])
     play = _player(agents.get(name), most_slots(*cell))
@@ -104,10 +104,10 @@ def measured(name: str, cell: Cell, episodes: int, seed: int) -> Row:
     starts = range(0, episodes, LANES)
     results = [play(root, numbers + start, lanes_of(params, LANES)) for start in starts]
     alarm, named = (np.concatenate(leaves)[:episodes] for leaves in zip(*results, strict=True))
-    return Row.of(cell, alarm, named)
+    return CellDetections.of(cell, alarm, named)
 
 
-def write(path: Path, agent: str, seed: int, rows: list[Row]) -> None:
+def write(path: Path, agent: str, seed: int, rows: list[CellDetections]) -> None:
     """Write a JSON file, a line a row."""
     lines = ",\n".join(json.dumps(asdict(row)) for row in rows)
     head = json.dumps({"format": FORMAT, "agent": agent, "seed": seed})
@@ -115,7 +115,7 @@ def write(path: Path, agent: str, seed: int, rows: list[Row]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a JSON file of this benchmark; `rows` are `Row`.
+    """Read a JSON file of this benchmark; `rows` are `CellDetections`.
 
     Raises:
       ValueError: it is of another kind.
@@ -123,7 +123,7 @@ def load(path: Path) -> dict[str, Any]:
     values = json.loads(path.read_text(encoding="utf-8"))
     if values.get("format") != FORMAT or "agent" not in values:
         raise ValueError(f"{path} was not written by benchmarks.detection of this version")
-    return {**values, "rows": [Row(**row) for row in values["rows"]]}
+    return {**values, "rows": [CellDetections(**row) for row in values["rows"]]}
 
 
 def main() -> None:
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file to write")
     a = parser.parse_args()
     jaxsim.configure_cpu()
-    rows: list[Row] = []
+    rows: list[CellDetections] = []
     for cell in cells(a.levels, a.difficulties):
         rows.append(measured(a.agent, cell, a.episodes, a.seed))
         print(rows[-1], flush=True)

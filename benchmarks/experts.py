@@ -14,9 +14,9 @@ import numpy as np
 
 from evaluation.l2m import ste_sources
 from evaluation.l2m.l2metrics.experts import training_curves
-from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.metrics.editions2019 import saturation
-from evaluation.metrics.l2m.experts import Curve
+from evaluation.metrics.l2m.experts import ExpertCurve
 from evaluation.metrics.transfer2019 import pair_transfer
 from evaluation.records import Records
 from evaluation.report.lifelong import common_ranges
@@ -33,7 +33,7 @@ Entry = dict[str, float | int | str | None]
 Experts = Mapping[Variant, Records]
 
 
-class Pairs(NamedTuple):
+class ExpertPairs(NamedTuple):
     """A metric of each lifetime beside each expert.
 
     Attributes:
@@ -74,22 +74,24 @@ def compare(records: Records, experts: Experts, window: int, seed: int) -> dict[
     return {name: entry(each, seed) for name, each in pairs.items()}
 
 
-def today(records: Records, experts: Experts) -> dict[str, Pairs]:
+def today(records: Records, experts: Experts) -> dict[str, ExpertPairs]:
     """Relative performance and sample efficiency of l2metrics 3.1, tasks being the K."""
-    curves: dict[str, list[Curve]] = {}
+    curves: dict[str, list[ExpertCurve]] = {}
     for alone in experts.values():
         name, runs = ste_sources.runs_of_records(alone, syllabus=records.schedule)
-        curves[name] = training_curves(runs, Settings(perf_measure="performance"), compat=False)
+        curves[name] = training_curves(runs, LogSettings(perf_measure="performance"), compat=False)
     results = record_metrics(
         records, experts=curves, ranges=common_ranges([records], "performance"), compiled=False
     ).results
     return {
-        "ste_rel_perf": Pairs(results.relative.values, "no task has an expert"),
-        "sample_efficiency": Pairs(results.efficiency.efficiency.values, "no task has an expert"),
+        "ste_rel_perf": ExpertPairs(results.relative.values, "no task has an expert"),
+        "sample_efficiency": ExpertPairs(
+            results.efficiency.efficiency.values, "no task has an expert"
+        ),
     }
 
 
-def of_2019(records: Records, experts: Experts, window: int) -> dict[str, Pairs]:
+def of_2019(records: Records, experts: Experts, window: int) -> dict[str, ExpertPairs]:
     """Transfer of the framework of 2019: the saturation value of tests over that of the expert."""
     schedule = records.schedule
     values, counts = records.by_block("performance")
@@ -111,11 +113,11 @@ def of_2019(records: Records, experts: Experts, window: int) -> dict[str, Pairs]
         ]
         ratios = [lifelong[:, b.index, None] / alone[b.variant] for b in blocks]
         empty = np.empty((len(lifelong), 0, 1))
-        pairs[name] = Pairs(np.stack(ratios, axis=1) if ratios else empty, none)
+        pairs[name] = ExpertPairs(np.stack(ratios, axis=1) if ratios else empty, none)
     return pairs
 
 
-def entry(pairs: Pairs, seed: int) -> Entry:
+def entry(pairs: ExpertPairs, seed: int) -> Entry:
     """Mean over lifetimes, experts and tasks with a percentile interval.
 
     Both lifetimes and experts are drawn anew in each resample. All tasks have the same weight, also

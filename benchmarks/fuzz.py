@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import bounds
-from benchmarks.catalogue import Group, groups
+from benchmarks.catalogue import CaseGroup, groups
 from benchmarks.output import add_out, put_json
 from jaxsim import rng
 from jaxsim.worlds.cartpole3d import CartPole3D, state_from_arrays
@@ -71,10 +71,10 @@ class Hunt:
         return cls(len(names), int(totals.steps.sum()), int(totals.flagged.sum()), leaks)
 
 
-class Player:
+class GroupPrograms:
     """The compiled programs of one group, for `CHUNK` lanes."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: CaseGroup) -> None:
         self.env, self.names = group.env, list(group.params)
         self.table = jax.tree.map(lambda *leaves: np.stack(leaves), *group.params.values())
         self._start, self._play = jax.jit(group.env.start), jax.jit(partial(_play, group.env))
@@ -282,7 +282,7 @@ def crowds(capacity: int) -> tuple[list[str], dict[str, np.ndarray]]:
 # --- all hunts ----------------------------------------------------------------------------------
 
 
-def hunts(all_groups: list[Group], episodes: int, seed: int) -> Iterator[tuple[str, str, Hunt]]:
+def hunts(all_groups: list[CaseGroup], episodes: int, seed: int) -> Iterator[tuple[str, str, Hunt]]:
     """Environment, kind and totals of every hunt; episodes are shared out by number of cases."""
     cases = sum(len(group.params) for group in all_groups)
     shared_out = 0
@@ -290,7 +290,7 @@ def hunts(all_groups: list[Group], episodes: int, seed: int) -> Iterator[tuple[s
         cases_so_far = sum(len(earlier.params) for earlier in all_groups[: index + 1])
         share = episodes * cases_so_far // cases - shared_out
         shared_out += share
-        player, name = Player(group), group.name
+        player, name = GroupPrograms(group), group.name
         if share:
             yield name, "random episodes", player.episodes(share, seed)
         if isinstance(group.env, CartPole3D):
@@ -312,21 +312,21 @@ def hunts_at_bounds(settings: int, seed: int) -> Iterator[tuple[str, str, Hunt]]
     for group in groups:
         missing = max(0, settings - count[group.env.name])
         count[group.env.name] += missing
-        hunt = Player(group).episodes(len(group.params) + missing, seed)
+        hunt = GroupPrograms(group).episodes(len(group.params) + missing, seed)
         yield group.name, "settings at bounds", hunt
 
 
-def _slots(group: Group) -> int:
+def _slots(group: CaseGroup) -> int:
     """Block slots of a group's environment."""
     return int(getattr(getattr(group.env, "config", None), "max_blocks", 0))
 
 
-def _fewer(group: Group) -> Group:
+def _fewer(group: CaseGroup) -> CaseGroup:
     """A group itself, or one of `FEWER` of its settings where they need many slots."""
     if _slots(group) <= UNROLLED:
         return group
     names = list(group.params)[: -(-len(group.params) // FEWER)]
-    return Group(group.env, {name: group.params[name] for name in names})
+    return CaseGroup(group.env, {name: group.params[name] for name in names})
 
 
 def main(argv: list[str] | None = None) -> int:

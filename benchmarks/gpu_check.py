@@ -68,7 +68,7 @@ def same_results(task: str) -> Values:
             agents.get("pd" if task == "CartPole3D" else "random"),
             lifetimes=lifetimes,
             first_lifetime=first,
-            options=scanner.Options(**options),
+            options=scanner.MachineOptions(**options),
         )
         return dict(records.columns)
 

@@ -153,11 +153,11 @@ def kernels(root: Path) -> dict[str, float]:
     from evaluation.l2m.l2metrics.pipeline import find_logs
     from evaluation.l2m.l2metrics.reading import read_log_columns
     from evaluation.l2m.l2metrics.runs import make_run
-    from evaluation.l2m.l2metrics.settings import Settings
+    from evaluation.l2m.l2metrics.settings import LogSettings
     from evaluation.metrics.l2m.experts import pad_experts
     from evaluation.metrics.l2m.lifetimes import lifetime_metrics
 
-    settings = Settings()
+    settings = LogSettings()
     runs = [make_run(read_log_columns(path), settings) for path in find_logs(root / "runs")]
     library = analysis.Library(root / "ours" / "taskinfo", settings)
     curves = [[library.curves(task, False) for task in run.tasks] for run in runs]

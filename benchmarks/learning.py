@@ -47,7 +47,7 @@ USUAL = 64  # episodes that it plays of the level that it knows
 SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length
 
 
-class Clock:
+class WarmTimer:
     """Times of a run without its first calls, which compile."""
 
     def __init__(self) -> None:
@@ -75,14 +75,14 @@ def play(
     schedule: Schedule, agent: agents.Agent, options: argparse.Namespace
 ) -> tuple[Records, dict[str, Any]]:
     """Play a schedule; return the records, and the cost after the first call."""
-    clock = Clock()
+    clock = WarmTimer()
     records = scanner.play(
         schedule,
         agent,
         lifetimes=options.lifetimes,
         seed=options.seed,
         width=options.width,
-        options=scanner.Options(threads=options.threads, segment=SEGMENT),
+        options=scanner.MachineOptions(threads=options.threads, segment=SEGMENT),
         progress=clock,
     )
     return records, clock.since_first(records.columns["length"])

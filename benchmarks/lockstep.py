@@ -16,7 +16,7 @@ from jaxsim.lanes.state import where
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Outcome:
+class LockstepTotals:
     """Totals of one episode; leaves (L,)."""
 
     reward: jax.Array
@@ -29,7 +29,7 @@ class Outcome:
 
 def play_episode(
     agent: Agent, env: Any, params: Any, key: rng.Words, active: jax.Array, memory: Any
-) -> tuple[Any, Outcome]:
+) -> tuple[Any, LockstepTotals]:
     """Play one episode in every lane until the last active one is over.
 
     Args:
@@ -54,7 +54,7 @@ def play_episode(
         observation, state, reward, terminated, truncated, info = env.step(
             step_key, state, action, params
         )
-        after = Outcome(
+        after = LockstepTotals(
             outcome.reward + reward,
             info["performance"],
             outcome.length + 1,
@@ -76,10 +76,10 @@ def play_episode(
     return memory, outcome
 
 
-def _nothing_yet(active: jax.Array) -> Outcome:
+def _nothing_yet(active: jax.Array) -> LockstepTotals:
     """Totals before the first step."""
     zero, count = jnp.zeros(active.shape), jnp.zeros(active.shape, jnp.int32)
     prediction = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, active.shape), NoveltyPrediction.none()
     )
-    return Outcome(zero, zero, count, ~active, jnp.ones_like(active), prediction)
+    return LockstepTotals(zero, zero, count, ~active, jnp.ones_like(active), prediction)

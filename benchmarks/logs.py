@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.files import write_json
-from evaluation.logs import LogRow, read_columns, read_log, write_columns, write_log
+from evaluation.logs import L2LoggerRow, read_columns, read_log, write_columns, write_log
 
 START = datetime(2024, 1, 1)
 SCENARIO = {"complexity": "1-low", "difficulty": "2-medium", "scenario_type": "custom"}
@@ -46,10 +46,10 @@ def columns(seed: int) -> dict[str, Any]:
     }
 
 
-def rows(lifetime: dict[str, Any]) -> list[LogRow]:
+def rows(lifetime: dict[str, Any]) -> list[L2LoggerRow]:
     """The same lifetime row by row."""
     return [
-        LogRow(
+        L2LoggerRow(
             block_num=int(lifetime["block_num"][row]),
             exp_num=row,
             block_type=lifetime["block_type"][row],

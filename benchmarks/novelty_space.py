@@ -145,7 +145,7 @@ def drawn(size: int, seed: int) -> tuple[Novelty, ...]:
 
 
 @dataclass(frozen=True)
-class Group:
+class SampleGroup:
     """Samples that one environment plays, and their parameters, leaves (V,), row 0 nominal."""
 
     env: CartPole3D
@@ -153,7 +153,7 @@ class Group:
     places: np.ndarray  # (V - 1,) of the samples
 
 
-def groups(novelties: Sequence[Novelty]) -> Iterator[Group]:
+def groups(novelties: Sequence[Novelty]) -> Iterator[SampleGroup]:
     """Sort samples into those of few blocks and those of many, for two programs to compile."""
     pairs_of_novelties = [
         jaxsim.make("CartPole3D-v0", {"novelty": one}, host=True) for one in novelties
@@ -168,7 +168,7 @@ def groups(novelties: Sequence[Novelty]) -> Iterator[Group]:
                 env = env.covering(pairs_of_novelties[place][0])
             rows = [nominal, *(pairs_of_novelties[place][1] for place in places)]
             params = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-            yield Group(env, params, places)
+            yield SampleGroup(env, params, places)
 
 
 @cache
@@ -187,7 +187,7 @@ def _player(agent: Agent, env: CartPole3D) -> Any:
     return play
 
 
-def performance(group: Group, agent: Agent, episodes: int, seed: int) -> np.ndarray:
+def performance(group: SampleGroup, agent: Agent, episodes: int, seed: int) -> np.ndarray:
     """Mean performance in the same episodes of every row, (V,).
 
     All lanes play full ticks of one program: it takes less to compile than the many programs of a
@@ -204,7 +204,7 @@ def performance(group: Group, agent: Agent, episodes: int, seed: int) -> np.ndar
     return np.concatenate(parts)[: len(variant)].reshape(rows, episodes).mean(axis=1)
 
 
-def first_differences(group: Group, starts: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def first_differences(group: SampleGroup, starts: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean tick of the first report that differs, and share of starts with any; (V - 1,) each."""
     rows = len(group.places)
     params = jax.tree.map(lambda leaf: leaf[1:], group.params)

@@ -27,13 +27,13 @@ from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
 from jaxsim.worlds.cartpole3d.blocks.slots import inward, outward
 from jaxsim.worlds.cartpole3d.blocks.spawn import add_block
 from jaxsim.worlds.cartpole3d.generate import fitted, wsu_shares
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Vector
 from tests.oracles.recordings import KINDS, Recording, observation_arrays, read_recording
 from tests.oracles.supplies import Supplies, supplied
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
 STACKED_LANES = 128  # the same with stacked slots
-DIFFICULTIES = ("easy", "medium", "hard")
 
 # Gains on rate (s), velocity (s/m) and position (1/m), dead band, sign.
 USUAL_GAINS = (0.3, 0.1, 0.03, 0.004, 1.0)

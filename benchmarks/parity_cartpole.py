@@ -105,7 +105,7 @@ def one_step(trajectories: list[Trajectory], dtype: str) -> OneStep:
 
 
 @dataclass(frozen=True)
-class Run:
+class ParallelEpisodes:
     """E episodes in parallel for T steps; one that is over stays as it is.
 
     Attributes:
@@ -123,7 +123,7 @@ class Run:
     truncated: np.ndarray
 
 
-def free_run(trajectories: list[Trajectory], dtype: str) -> Run:
+def free_run(trajectories: list[Trajectory], dtype: str) -> ParallelEpisodes:
     """Play the recorded actions from the first states, and some steps more than the longest has.
 
     Float64 needs `jax_enable_x64`.
@@ -135,11 +135,11 @@ def free_run(trajectories: list[Trajectory], dtype: str) -> Run:
     return _play(dtype, start, actions)
 
 
-def _play(dtype: str, start: cartpole.State, actions: np.ndarray) -> Run:
+def _play(dtype: str, start: cartpole.State, actions: np.ndarray) -> ParallelEpisodes:
     """Play actions, (T, E)."""
     _, params = cartpole.make({}, dtype=dtype)
     lengths, path, *rest = _scan(dtype, start, actions, params)
-    return Run(np.asarray(lengths), np.asarray(path, float), *map(np.asarray, rest))
+    return ParallelEpisodes(np.asarray(lengths), np.asarray(path, float), *map(np.asarray, rest))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -30,7 +30,7 @@ Zones = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Episode:
+class RecordedEpisode:
     """One recorded episode of n steps."""
 
     p1: np.ndarray  # (n + 1, 4) true states, the first after the hidden tick
@@ -44,22 +44,25 @@ class Episode:
         return np.array([self.p1[0, 0] - 0.02 * self.p1[0, 1], 1.0, 0.0, 0.4])
 
 
-def read(path: Path) -> list[Episode]:
+def read(path: Path) -> list[RecordedEpisode]:
     """Read one file."""
     data = np.load(path)
     columns = [data[name] for name in ("p1", "action", "reward", "done")]
     cuts = np.cumsum(data["n_rows"])[:-1]
     parts = zip(*(np.split(column, cuts) for column in columns), strict=True)
-    return [Episode(p.astype(float), a[1:].astype(np.int32), r[1:], d[1:]) for p, a, r, d in parts]
+    return [
+        RecordedEpisode(p.astype(float), a[1:].astype(np.int32), r[1:], d[1:])
+        for p, a, r, d in parts
+    ]
 
 
-def read_case(folder: Path, level: int, difficulty: str) -> list[Episode]:
+def read_case(folder: Path, level: int, difficulty: str) -> list[RecordedEpisode]:
     """Episodes of a level and difficulty under every policy that the folder has."""
     paths = (folder / f"L{level}_{difficulty}_{policy}.npz" for policy in POLICIES)
     return [episode for path in paths if path.exists() for episode in read(path)]
 
 
-def fit_zones(episode: Episode) -> Zones:
+def fit_zones(episode: RecordedEpisode) -> Zones:
     """Drag of the zones that an episode of level 52 medium visits, which was not recorded.
 
     Gauss-Newton on longer and longer parts: two or three numbers are fitted to up to 880. The
@@ -81,7 +84,7 @@ def fit_zones(episode: Episode) -> Zones:
     return tuple(zones)
 
 
-def zones_of(level: int, difficulty: str, episode: Episode) -> Zones:
+def zones_of(level: int, difficulty: str, episode: RecordedEpisode) -> Zones:
     """Drag of the five zones in an episode."""
     if level != 52 or difficulty == "hard":
         return (0.0,) * 5
@@ -89,7 +92,7 @@ def zones_of(level: int, difficulty: str, episode: Episode) -> Zones:
 
 
 @dataclass(frozen=True)
-class Run:
+class FreeRuns:
     """Our free runs beside E recorded episodes; row 0 is after the hidden tick.
 
     Attributes:
@@ -101,7 +104,7 @@ class Run:
       truncated: (TICKS + 1, E) bool
     """
 
-    recorded: list[Episode]
+    recorded: list[RecordedEpisode]
     zones: list[Zones]
     path: np.ndarray
     reward: np.ndarray
@@ -115,7 +118,7 @@ class Run:
         return np.array([np.abs(self.path[: len(p), k] - p).max(axis=0) for p, k in pairs])
 
 
-def free_run(level: int, difficulty: str, recorded: list[Episode]) -> Run:
+def free_run(level: int, difficulty: str, recorded: list[RecordedEpisode]) -> FreeRuns:
     """Play the recorded actions from the state before the hidden tick, without corrections.
 
     In float64, which needs `jax_enable_x64`.
@@ -129,7 +132,7 @@ def free_run(level: int, difficulty: str, recorded: list[Episode]) -> Run:
     start = cartpole2d.initial(x, [jnp.asarray(z) for z in np.transpose(zones)], params)
     motion, *rest = jax.tree.map(np.asarray, _play(start, actions, params))
     path = np.stack([motion.x, motion.v, motion.angle, motion.rate], axis=-1)
-    return Run(recorded, zones, path, *rest)
+    return FreeRuns(recorded, zones, path, *rest)
 
 
 @jax.jit
@@ -164,5 +167,5 @@ def errors_by_level(folder: Path) -> dict[str, Any]:
     return {"rows": rows} if rows else {"missing": missing}
 
 
-def _worst(level: int, difficulty: str, recorded: list[Episode]) -> list[float]:
+def _worst(level: int, difficulty: str, recorded: list[RecordedEpisode]) -> list[float]:
     return [float(error) for error in free_run(level, difficulty, recorded).errors.max(axis=0)]

@@ -100,7 +100,7 @@ class Profile(NamedTuple):
         }
 
 
-class Clock:
+class PartTimer:
     """Runs a compiled part of a program and adds its time up."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Breakdown(NamedTuple):
 
 def take_apart(parts: Parts) -> Breakdown:
     """Play one list of every lane."""
-    clock, sizes = Clock(), parts.sizes
+    clock, sizes = PartTimer(), parts.sizes
     names = {place: EFFORTS[effort] for place, effort in parts.efforts.items()}
     groups = {names[place]: 0 for place in parts.packed}
     moved = dict(groups)

@@ -28,6 +28,7 @@ from benchmarks.output import add_out, put_json
 from benchmarks.parity import environment, most_slots
 from jaxsim import agents, rng
 from jaxsim.worlds import cartpole3d
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 POLICIES = ("random", "nothing", "pd", "greedy")
 CHUNK = 256  # lanes; the state and the temporaries of a tick stay in the cache
@@ -97,13 +98,10 @@ def original(folder: Path, policy: str) -> dict[Cell, np.ndarray]:
     cells: dict[Cell, list[float]] = defaultdict(list)
     with (folder / f"ep_{policy}.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            difficulty = row["difficulty"] if row["difficulty"] in _DIFFICULTIES else "easy"
+            difficulty = row["difficulty"] if row["difficulty"] in DIFFICULTIES else "easy"
             cells[int(row["level"]), difficulty].append(float(row["performance"]))
     levels = {level.number for level in cartpole3d.levels()}
     return {cell: np.array(values) for cell, values in cells.items() if cell[0] in levels}
-
-
-_DIFFICULTIES = ("easy", "medium", "hard")
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@
 | `processor` | JAX on the processor, for commands |
 | `memory` | refusal of runs that exceed the memory |
 | `files` | atomic files, and directories that are kept |
+| `difficulties` | names of the difficulties of a level |
 | `positions` | line and column of a JSON value |
 | `json_types` | names of the values that JSON has |
 | `clock` | clocks that tests can script |

@@ -8,9 +8,10 @@ import jax
 
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
-from jaxsim import agents, image_settings, registry
+from jaxsim import agents, image_settings
 from jaxsim.agents import Agent
 from jaxsim.env import Env
+from jaxsim.env_spec import GYMNAX
 from jaxsim.pytrees import Params
 
 SUFFIX = ".py"
@@ -64,7 +65,7 @@ def of_schedule(name: str, schedule: Schedule) -> Agent:
     """
     task, values = schedule.variants[0]
     pictured = any(path.startswith(image_settings.GROUP) for path, _ in values)
-    if is_file(name) or not (pictured or task.startswith(registry.GYMNAX)):
+    if is_file(name) or not (pictured or task.startswith(GYMNAX)):
         return get(name)
     env, params = Tasks.of(schedule).variant(0)
     agent = agents.fitted(name, env, params)

@@ -44,7 +44,7 @@ from evaluation.view import commands as view_commands
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evaluation.l2m.run import Job as MainJob
+    from evaluation.l2m.run import SyllabusRun as MainJob
     from evaluation.report import Report
     from evaluation.schedule import Schedule
 
@@ -293,7 +293,7 @@ def _run(arguments: argparse.Namespace) -> int:
     scanner.check_lifetimes(arguments.lifetimes, arguments.lifetime_idx)
     shard = Shard.of(arguments.shard, *all_lifetimes)
     in_folder = arguments.log_lifetime or [arguments.lifetime_idx]
-    job = main_job.Job(
+    job = main_job.SyllabusRun(
         syllabus=tuple(arguments.syllabus),
         out=arguments.out,
         agent=arguments.agent,
@@ -314,7 +314,7 @@ def _run(arguments: argparse.Namespace) -> int:
             arguments.log_format,
         ),
         keep_memory=arguments.keep_memory,
-        options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
+        options=scanner.MachineOptions(chunk=arguments.chunk, threads=arguments.threads),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
     )

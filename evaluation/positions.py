@@ -16,7 +16,7 @@ Path = tuple[str | int, ...]
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
-class Entry(NamedTuple):
+class TextValue(NamedTuple):
     """One value of the text.
 
     Attributes:
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     repeated: bool
 
 
-def walk(text: str) -> Iterator[Entry]:
+def walk(text: str) -> Iterator[TextValue]:
     """Yield every value in the order of the text, containers before what they hold.
 
     Args:
@@ -63,7 +63,7 @@ def walk(text: str) -> Iterator[Entry]:
             path[-1], key = name, start
         else:
             keyed = bool(path) and isinstance(path[-1], str)
-            yield Entry(tuple(path), start, key if keyed else start, token, keyed and repeated)
+            yield TextValue(tuple(path), start, key if keyed else start, token, keyed and repeated)
             if token in "{[":
                 wants_key = token == "{"
                 path.append("" if wants_key else 0)

@@ -3,16 +3,16 @@
 import contextlib
 
 import jaxsim
-from evaluation.scanner import Options
+from evaluation.scanner import MachineOptions
 
 
-def configure(options: Options) -> None:
+def configure(options: MachineOptions) -> None:
     """Check options, then call `jaxsim.configure_cpu`.
 
     If the process has used JAX before, JAX keeps its options, and programs are slower.
 
     Raises:
-      ValueError: as `Options.spread`.
+      ValueError: as `MachineOptions.spread`.
     """
     options.spread()
     with contextlib.suppress(RuntimeError):

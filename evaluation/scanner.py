@@ -45,7 +45,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Options:
+class MachineOptions:
     """How a schedule is spread over the machine; nothing here changes a result.
 
     Attributes:
@@ -117,7 +117,7 @@ def play(
     seed: int = 0,
     first_lifetime: int = 0,
     width: int = 1,
-    options: Options | None = None,
+    options: MachineOptions | None = None,
     progress: Progress | None = None,
     memory: Memory = None,
     keeper: Keeper | None = None,
@@ -152,8 +152,10 @@ def play(
     for leaf in jax.tree.leaves(memory):
         if len(leaf) != lifetimes:
             raise ValueError(f"memory is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
-    run = _Run(schedule, agent, range(first_lifetime, first_lifetime + lifetimes), seed, width)
-    columns = run.play(options or Options(), progress, memory, keeper)
+    run = _ScannerRun(
+        schedule, agent, range(first_lifetime, first_lifetime + lifetimes), seed, width
+    )
+    columns = run.play(options or MachineOptions(), progress, memory, keeper)
     fault = columns.pop("fault", None)
     metadata = {
         "agent": agent.name,
@@ -210,7 +212,7 @@ class _Stretch(NamedTuple):
     number: int  # of its rounds
 
 
-class _Run:
+class _ScannerRun:
     """A schedule with an agent and the lifetimes that play it."""
 
     def __init__(
@@ -221,7 +223,7 @@ class _Run:
 
     def play(
         self,
-        options: Options,
+        options: MachineOptions,
         progress: Progress | None,
         memory: Memory,
         keeper: Keeper | None,
@@ -250,7 +252,7 @@ class _Run:
         seconds = columns["length"] * self.tasks.dt[variant]
         return columns | {"seconds": seconds.astype(np.float32)}
 
-    def crew(self, options: Options) -> Crew:
+    def crew(self, options: MachineOptions) -> Crew:
         """The lifetimes, spread over the machine."""
         return Crew(
             self.agent,

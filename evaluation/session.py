@@ -23,7 +23,7 @@ from jaxsim import __version__, counters, rng, spaces
 from jaxsim.agents import Agent, Entry, Episodes
 from jaxsim.agents.base import Memory
 from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
-from jaxsim.stepper import Keys, Outcome, Stepper, answer_at_once
+from jaxsim.stepper import EpisodeKeys, StepOutcome, Stepper, answer_at_once
 
 Progress = Callable[[int, int], None]
 
@@ -57,7 +57,7 @@ LOGGED_BYTES = 320
 """Least memory of an episode in a `Log`."""
 
 
-class Result(NamedTuple):
+class EpisodeResult(NamedTuple):
     """Totals of one episode, ended or broken off."""
 
     reward: float
@@ -133,14 +133,16 @@ class Episode:
         self._note(self._stepper.step(int(self._actions.checked(action))))
         return self.observation
 
-    def result(self) -> Result:
+    def result(self) -> EpisodeResult:
         """Totals so far; an episode that is not over counts as broken off."""
         complete = self.over and not self._outcome.nonfinite
         seconds = float(np.float32(self.length * np.float32(self.env.dt(self.params))))
         terminated = bool(self._outcome.terminated)
-        return Result(self.reward, self.performance, self.length, terminated, complete, seconds)
+        return EpisodeResult(
+            self.reward, self.performance, self.length, terminated, complete, seconds
+        )
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: StepOutcome) -> None:
         """Record the outcome of a step."""
         self.observation, self._outcome = outcome.observation, outcome
         self.over = bool(outcome.terminated | outcome.truncated)
@@ -156,10 +158,10 @@ def _episode_words(lifetime: rng.Words, number: Leaf) -> rng.Words:
 
 
 @jax.jit
-def _keys(words: rng.Words) -> Keys:
+def _keys(words: rng.Words) -> EpisodeKeys:
     """Keys of an episode, the same as in the scanner."""
     steps = rng.fold(words, counters.STEP)
-    return Keys(rng.fold(words, counters.RESET), rng.fold(steps, 0), steps, jnp.uint32(0))
+    return EpisodeKeys(rng.fold(words, counters.RESET), rng.fold(steps, 0), steps, jnp.uint32(0))
 
 
 @partial(jax.jit, static_argnames="env")
@@ -254,7 +256,7 @@ class Log:
     source: str = ""
     metadata: JsonMapping = field(default_factory=dict)
     _blocks: list[Block] = field(default_factory=list, init=False)
-    _rows: list[tuple[Result, Prediction]] = field(default_factory=list, init=False)
+    _rows: list[tuple[EpisodeResult, Prediction]] = field(default_factory=list, init=False)
     _levels: dict[Hashable, int] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -265,7 +267,7 @@ class Log:
         self,
         session: Session,
         variant: int,
-        result: Result,
+        result: EpisodeResult,
         prediction: Prediction | None = None,
         *,
         phase: int = 1,
@@ -315,7 +317,7 @@ def _same_run(block: Block, other: Block) -> bool:
     return bool(kind(block) == kind(other))
 
 
-def _columns(rows: list[tuple[Result, Prediction]]) -> dict[str, np.ndarray]:
+def _columns(rows: list[tuple[EpisodeResult, Prediction]]) -> dict[str, np.ndarray]:
     """Columns of the records of one lifetime, (1, E) each."""
     named_rows = [
         {
@@ -357,7 +359,7 @@ class Player(Protocol):
         """Return an action and a prediction of novelty."""
         ...
 
-    def end(self, result: Result, learning: bool) -> None:
+    def end(self, result: EpisodeResult, learning: bool) -> None:
         """Take the result of the episode; `learning` says whether to learn from it."""
         ...
 
@@ -413,7 +415,7 @@ class PurePlayer:
         level, probability = int(prediction.level), float(prediction.probability)
         return int(action), Prediction(level, probability, float(prediction.threshold))
 
-    def end(self, result: Result, learning: bool) -> None:
+    def end(self, result: EpisodeResult, learning: bool) -> None:
         """Learn from the episode if that is allowed."""
         if learning:
             values = (result.reward, result.performance, result.length, result.terminated)
@@ -467,7 +469,7 @@ def play(
       ValueError: a bad seed, task, action or prediction.
     """
     session = Session(schedule, seed=seed, lifetime=lifetime)
-    rows: list[tuple[Result, Prediction]] = []
+    rows: list[tuple[EpisodeResult, Prediction]] = []
     total, entry = schedule.num_episodes, entries(schedule)
     for index, block in enumerate(schedule.blocks):
         if enter := getattr(player, "enter", None):
@@ -481,7 +483,9 @@ def play(
     return Records(schedule, _columns(rows), levels, lifetime, metadata)
 
 
-def _play_episode(episode: Episode, player: Player, learning: bool) -> tuple[Result, Prediction]:
+def _play_episode(
+    episode: Episode, player: Player, learning: bool
+) -> tuple[EpisodeResult, Prediction]:
     """Play one episode; return its totals and the player's last novelty prediction."""
     fault = getattr(player, "fault", None)
     sound = fault is None or fault() == 0

@@ -18,6 +18,7 @@ from jaxsim import registry
 from jaxsim.agents import Entry
 from jaxsim.embedding import SLOTS, embed
 from jaxsim.env import Env
+from jaxsim.env_spec import GYMNAX
 from jaxsim.pytrees import Observation, Params
 from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
 
@@ -131,7 +132,7 @@ def _shared(needed: Sequence[Env]) -> tuple[list[Env], np.ndarray]:
         else:
             indices.append(len(envs))
             envs.append(env)
-    if len(envs) > 1 and all(env.name.startswith(registry.GYMNAX) for env in envs):
+    if len(envs) > 1 and all(env.name.startswith(GYMNAX) for env in envs):
         from jaxsim.adapters import from_gymnax  # here, because gymnax is an extra
 
         return list(from_gymnax.alike(envs)), np.array(indices, np.int32)

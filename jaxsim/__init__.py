@@ -8,6 +8,7 @@
 | --- | --- |
 | `env` | the contract that every environment follows |
 | `registry` | environments by name, with their parameters |
+| `env_spec` | the entry of the registry for an environment |
 | `parameters` | parameters that a user may set by name |
 | `spaces` | spaces of actions and of flat observations |
 | `worlds` | CartPole, CartPole2D and CartPole3D |
@@ -41,10 +42,11 @@ from typing import Any
 from jaxsim import novelty
 from jaxsim.backend import configure_cpu, keep_compiled
 from jaxsim.env import Env
+from jaxsim.env_spec import EnvSpec
 from jaxsim.lanes.crew import Spread
 from jaxsim.parameters import Values
 from jaxsim.pytrees import Params
-from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
+from jaxsim.registry import make, register, registered_envs, spec, task_names
 from jaxsim.rollouts import Totals, rollout
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
 from jaxsim.worlds.cartpole3d import Level

@@ -72,7 +72,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowMaker:
     """Makes rows for the fields of a world's parameters, with that world's values as defaults.
 
     Attributes:

@@ -24,7 +24,7 @@ from jaxsim.packing import Packed
 from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
 
 
-class Keys(NamedTuple):
+class EpisodeKeys(NamedTuple):
     """Counter keys at the beginning of an episode; leaves ().
 
     Attributes:
@@ -40,7 +40,7 @@ class Keys(NamedTuple):
     count: Leaf
 
 
-class Running(NamedTuple):
+class StepCarry(NamedTuple):
     """Data that one step passes to the next; leaves ().
 
     Attributes:
@@ -56,7 +56,7 @@ class Running(NamedTuple):
     state: State
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """Result of a step; NumPy scalars once it is read.
 
     Attributes:
@@ -113,26 +113,26 @@ class Stepper:
     def compile(self) -> None:
         """Compile all that an episode may need, so that none of its steps waits for that."""
         word = rng.Words(jnp.uint32(0), jnp.uint32(0))
-        running = self._programs.draw(Keys(word, word, word, jnp.uint32(0)), self._params)
+        running = self._programs.draw(EpisodeKeys(word, word, word, jnp.uint32(0)), self._params)
         for program in {self._programs.quick, self._programs.whole}:
             program(running, self._actions[0], self._params)
         self._programs.observe(running)
 
-    def begin(self, keys: Keys) -> Outcome:
+    def begin(self, keys: EpisodeKeys) -> StepOutcome:
         """Draw a start and play the hidden first step; its reward does not count."""
         self._running = self._programs.draw(keys, self._params)
         return self.step(0)
 
-    def begin_at(self, start: State, keys: Keys) -> Outcome:
+    def begin_at(self, start: State, keys: EpisodeKeys) -> StepOutcome:
         """Begin at a given state before the hidden first step, leaves (), which is played."""
         self.go_on_from(start, keys)
         return self.step(0)
 
-    def go_on_from(self, state: State, keys: Keys) -> None:
+    def go_on_from(self, state: State, keys: EpisodeKeys) -> None:
         """Take a given state, leaves (); the next step has the key `keys.first`."""
-        self._running = _packed(Running(keys.first, keys.steps, keys.count, state))
+        self._running = _packed(StepCarry(keys.first, keys.steps, keys.count, state))
 
-    def step(self, action: int) -> Outcome:
+    def step(self, action: int) -> StepOutcome:
         """Advance one step.
 
         Args:
@@ -141,7 +141,7 @@ class Stepper:
         assert self._running is not None, "no episode has begun"
         arguments = self._running, self._actions[action], self._params
         running, shown = self._programs.quick(*arguments)
-        outcome: Outcome = shown.read()
+        outcome: StepOutcome = shown.read()
         if not outcome.right:
             running, shown = self._programs.whole(*arguments)
             outcome = shown.read()
@@ -174,14 +174,14 @@ class _Programs:
     """Compiled functions of one environment and view; states and outcomes are packed.
 
     Attributes:
-      draw: (keys, params) -> `Running` before the hidden first step.
-      quick: (running, action, params) -> (`Running`, `Outcome`), which may not be right; `whole`
-        where `env` has no `quick_step`.
+      draw: (keys, params) -> `StepCarry` before the hidden first step.
+      quick: (running, action, params) -> (`StepCarry`, `StepOutcome`), which may not be right;
+        `whole` where `env` has no `quick_step`.
       whole: the same, always right.
       observe: running -> observation of its state, as `view` gives it.
     """
 
-    draw: Callable[[Keys, Packed], Packed]
+    draw: Callable[[EpisodeKeys, Packed], Packed]
     quick: Callable[[Packed, Leaf, Packed], tuple[Packed, Packed]]
     whole: Callable[[Packed, Leaf, Packed], tuple[Packed, Packed]]
     observe: Callable[[Packed], Packed]
@@ -204,9 +204,9 @@ def _packed(tree: Tree) -> Packed:
     return Packed.of(tree)
 
 
-def _drawn(env: Env, keys: Keys, params: Packed) -> Packed:
+def _drawn(env: Env, keys: EpisodeKeys, params: Packed) -> Packed:
     start = env.start(rng.to_key(keys.start), params.unpack())
-    return Packed.of(Running(keys.first, keys.steps, keys.count, start))
+    return Packed.of(StepCarry(keys.first, keys.steps, keys.count, start))
 
 
 def _observed(env: Env, view: View, running: Packed) -> Packed:
@@ -221,13 +221,13 @@ def _advanced(
     action: Leaf,
     params: Packed,
 ) -> tuple[Packed, Packed]:
-    before: Running = running.unpack()
+    before: StepCarry = running.unpack()
     stepped, right = step(rng.to_key(before.key), before.state, action, params.unpack())
     observation, state, reward, terminated, truncated, info = stepped
     count = before.count + 1
-    after = Running(rng.fold(before.steps, count), before.steps, count, state)
+    after = StepCarry(rng.fold(before.steps, count), before.steps, count, state)
     fields = reward, terminated, truncated, info["performance"], info["nonfinite"], right
-    return Packed.of(after), Packed.of(Outcome(view(env, observation), *fields))
+    return Packed.of(after), Packed.of(StepOutcome(view(env, observation), *fields))
 
 
 def _whole_step(env: Env, key: jax.Array, *arguments: Tree) -> tuple[Step, jax.Array]:

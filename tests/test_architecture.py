@@ -65,13 +65,10 @@ def modules(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
-# Loops that an import inside a function closes, with what would be loaded for nothing without it.
-DEFERRED = {
-    ("jaxsim.agents", "jaxsim.training"),  # optax, for agents that do not learn
-    ("jaxsim.registry", "jaxsim.adapters"),  # gymnax, an extra
-    ("evaluation.grader.limits", "evaluation.grader.processes"),
-    ("evaluation.grader.limits", "evaluation.grader.threads"),
-}
+# Loops that an import inside a function closes. `jaxsim.agents.get` finds learners by name, as it
+# does all agents, and learners use the contract, leans and sight of `jaxsim.agents`. Without it,
+# optax would be loaded for agents that do not learn.
+DEFERRED = {("jaxsim.agents", "jaxsim.training")}
 
 
 def parsed(path: Path) -> ast.Module:
@@ -360,6 +357,31 @@ def test_a_module_name_stands_once(package):
         if not same and not path.stem.startswith("__") and "packages" not in path.parts:
             places.setdefault((house(path), path.stem), []).append(str(name))
     assert not [names for names in places.values() if len(names) > 1]
+
+
+# Class names that several files have: every world is the same set of files, every agent's functions
+# pass on a memory, and programs for aiVLE's grader are written with its `Agent`.
+OF_EACH = {
+    "Agent": {"jaxsim/agents/base.py", "evaluation/grader/agent.py"},
+    "Config": {"jaxsim/worlds/*/types.py"},
+    "Params": {"jaxsim/worlds/*/types.py"},
+    "State": {"jaxsim/worlds/*/types.py"},
+    "Memory": {"jaxsim/agents/*.py", "jaxsim/training/*.py"},
+}
+
+
+def test_a_class_name_stands_once():
+    """In all packages, with the exception of `OF_EACH`; what is the same has one class."""
+    places: dict[str, list[Path]] = {}
+    for path in (path for package in PACKAGES for path in modules(package)):
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(path.relative_to(ROOT))
+    repeated = {name for name, paths in places.items() if len(paths) > 1}
+    assert repeated == set(OF_EACH), {name: places[name] for name in repeated - set(OF_EACH)}
+    for name, patterns in OF_EACH.items():
+        elsewhere = [p for p in places[name] if not any(p.match(each) for each in patterns)]
+        assert not elsewhere, f"{name} stands in {elsewhere} too"
 
 
 # --- the page on architecture -----------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from tools import requirements_page
 from tools.islands import measured
-from tools.requirements import ROOT, TITLES, Marks, doors, requirements, results
+from tools.requirements import ROOT, TITLES, MarkedTests, doors, requirements, results
 
 RESULTS = measured("requirements.json")
 
@@ -53,7 +53,7 @@ def test_nothing_failed_when_the_page_was_written():
 
 def test_the_page_is_made_of_what_pytest_says():
     """A row that fails, one that is skipped in part, and one without a test."""
-    marks = Marks(
+    marks = MarkedTests(
         numbers={"tests/a.py::test_x[1]": [50, 51], "tests/a.py::test_x[2]": [50, 51]},
         outcomes={"tests/a.py::test_x[1]": {"passed"}, "tests/a.py::test_x[2]": {"skipped"}},
     )

@@ -40,7 +40,7 @@ SELECTED = {"long": ["-m", "long"], "nightly": ["-m", "nightly"], "services": ["
 
 
 @dataclass(frozen=True)
-class Row:
+class ClientTool:
     """One client or tool.
 
     Attributes:
@@ -66,11 +66,11 @@ class Row:
         return [f"{path}::{name}" for name in self.tests] or [path]
 
 
-def rows() -> list[Row]:
+def rows() -> list[ClientTool]:
     """Rows of compatibility.toml."""
     text = (Path(__file__).parent / "compatibility.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)["row"]
-    return [Row(**{**row, "tests": tuple(row["tests"])}) for row in table]
+    return [ClientTool(**{**row, "tests": tuple(row["tests"])}) for row in table]
 
 
 def results() -> Iterator[dict[str, Any]]:
@@ -82,7 +82,7 @@ def results() -> Iterator[dict[str, Any]]:
         yield {"client": row.client, "version": _version(row.of, python), "passed": passed}
 
 
-def _passed(row: Row, python: str) -> int:
+def _passed(row: ClientTool, python: str) -> int:
     """Run the tests of a row; return how many passed.
 
     Raises:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tools.compatibility import MAKE, Row, rows
+from tools.compatibility import MAKE, ClientTool, rows
 from tools.islands import NONE, Islands, measured, table
 
 
@@ -12,7 +12,7 @@ def islands() -> Islands:
     return {"tests": tests(rows(), measured("compatibility.json"))}
 
 
-def tests(all_rows: Sequence[Row], results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def tests(all_rows: Sequence[ClientTool], results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Clients with versions, use cases and tests.
 
     Raises:
@@ -25,7 +25,7 @@ def tests(all_rows: Sequence[Row], results: Sequence[Mapping[str, Any]]) -> Iter
     return table(head, (_cells(row, result) for row, result in pairs))
 
 
-def _cells(row: Row, result: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(row: ClientTool, result: Mapping[str, Any]) -> tuple[str, ...]:
     passed = result["passed"]
     names = ", ".join(f"`{name}`" for name in row.tests) or "all"
     return (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, FIELDS, OBJECT_FIELDS, PUSHES, WINNERS
 from evaluation.gvgai.results import LevelResult
 from evaluation.gvgai.rules import PRESETS, TRAINING, Rules
-from evaluation.gvgai.track import Level, default_track
+from evaluation.gvgai.track import TrackLevel, default_track
 from jaxsim.worlds.cartpole3d.types import ACTIONS as PUSH_NAMES
 from tools.islands import Islands, table
 
@@ -34,7 +34,7 @@ def levels() -> Iterator[str]:
     return table(("level", "use", "task", "parameters", "what it is"), rows)
 
 
-def _values(level: Level) -> str:
+def _values(level: TrackLevel) -> str:
     return ", ".join(f"`{path}` {value}" for path, value in level.parameters) or "none"
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from evaluation.sailon.novelties import Entry, NoveltyList
+from evaluation.sailon.novelties import ListedNovelty, NoveltyList
 from jaxsim.novelty import FAMILIES, Novelty
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE
 from jaxsim.worlds.cartpole3d.parameter_table import FIELDS
@@ -103,7 +103,7 @@ def build(table: dict[str, list[Any]], name: str, seed: int) -> NoveltyList:
         novelty = Novelty.from_json(json.loads(table["novelty"][row]))
         difficulties = (round(float(table[kind][row]), DIGITS) for kind in ("control", "detection"))
         split = not held_out_families.isdisjoint(novelty.families)
-        entries.append(Entry(len(entries), novelty, split, *difficulties))
+        entries.append(ListedNovelty(len(entries), novelty, split, *difficulties))
     return NoveltyList(name, tuple(entries), {"seed": seed, "held_out": sorted(held_out_families)})
 
 

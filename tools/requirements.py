@@ -46,7 +46,7 @@ def doors() -> list[str]:
 
 
 @dataclass(eq=False)
-class Marks:
+class MarkedTests:
     """A plug-in of pytest that records marked tests and their outcomes.
 
     Attributes:
@@ -86,9 +86,9 @@ def marked_files() -> list[str]:
     return [str(f) for f in files if "mark.requirement" in f.read_text(encoding="utf-8")]
 
 
-def run(*options: str) -> tuple[Marks, int]:
+def run(*options: str) -> tuple[MarkedTests, int]:
     """Run pytest on the marked tests; return their outcomes and the exit code."""
-    marks = Marks()
+    marks = MarkedTests()
     selection = ["-m", "requirement and not long", "-q", "-p", "no:cacheprovider", *options]
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(sys.stderr):
         code = pytest.main([*selection, *marked_files()], plugins=[marks])

@@ -99,7 +99,7 @@ class Paired:
         return float(stats.ttest_1samp(self.differences, 0.0).pvalue)
 
 
-def paired(measurement: control.Measurement, agent: str) -> list[Paired]:
+def paired(measurement: control.ControlMeasurement, agent: str) -> list[Paired]:
     """Every cell that an agent and `pd` have played."""
     out = []
     for row in measurement.rows:
@@ -115,7 +115,7 @@ def islands() -> Islands:
     return islands_of(control.load(DOCS / "sailon-control.json"))
 
 
-def islands_of(measurement: control.Measurement) -> Islands:
+def islands_of(measurement: control.ControlMeasurement) -> Islands:
     """Islands of a measurement."""
     pairs = paired(measurement, "mpc")
     p_values = holm(np.array([each.p for each in pairs]))
@@ -132,7 +132,9 @@ def islands_of(measurement: control.Measurement) -> Islands:
     }
 
 
-def scores(measurement: control.Measurement, p_values: Mapping[Cell, float]) -> Iterator[str]:
+def scores(
+    measurement: control.ControlMeasurement, p_values: Mapping[Cell, float]
+) -> Iterator[str]:
     """Mean performance of each agent, cell by cell."""
     head = ("cell", "episodes", "`pd`", "`mpc`", "to the end", "`mpc` − `pd`", "p (Holm)")
     order = {level: place for place, level in enumerate(EVALUATED)}
@@ -144,7 +146,7 @@ def scores(measurement: control.Measurement, p_values: Mapping[Cell, float]) -> 
     return table((*head, "published", "clairvoyant"), rows)
 
 
-def _scores(measurement: control.Measurement, pair: Paired, p: float) -> list[str]:
+def _scores(measurement: control.ControlMeasurement, pair: Paired, p: float) -> list[str]:
     pd, best = (measurement.find(*pair.cell, name) for name in ("pd", "clairvoyant"))
     mpc = measurement.find(*pair.cell, "mpc")
     assert pd is not None
@@ -164,7 +166,7 @@ def _scores(measurement: control.Measurement, pair: Paired, p: float) -> list[st
     ]
 
 
-def targets(measurement: control.Measurement) -> Iterator[str]:
+def targets(measurement: control.ControlMeasurement) -> Iterator[str]:
     """Target performance of `mpc`, and whether it is reached."""
     rows = (
         _target(measurement.find(*cell, "mpc"), cell, target) for cell, target in TARGETS.items()
@@ -172,7 +174,7 @@ def targets(measurement: control.Measurement) -> Iterator[str]:
     return table(("cell", "wanted", "`mpc`", "reached"), rows)
 
 
-def _target(row: control.Row | None, cell: Cell, target: float) -> list[str]:
+def _target(row: control.CellEpisodes | None, cell: Cell, target: float) -> list[str]:
     if row is None:
         return [name_of(cell), f"{target:.2f}", "not measured", NONE]
     score = Score.of(row.performances)
@@ -182,7 +184,7 @@ def _target(row: control.Row | None, cell: Cell, target: float) -> list[str]:
     return [name_of(cell), f"{target:.2f}", str(score), word]
 
 
-def search(rows: list[control.Row]) -> Iterator[str]:
+def search(rows: list[control.CellEpisodes]) -> Iterator[str]:
     """What the decisions of `mpc` cost."""
     counted = [row.rollouts for row in rows if row.rollouts is not None]
     times = [row.milliseconds for row in rows]
@@ -206,7 +208,7 @@ def _range(values: list[float], digits: int) -> str:
     return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
 
 
-def whole_evaluation(rows: list[control.Row]) -> tuple[float, float] | None:
+def whole_evaluation(rows: list[control.CellEpisodes]) -> tuple[float, float] | None:
     """Futures and CPU seconds of the full evaluation, from the cost of its cells.
 
     None if a cell was not measured.

@@ -48,7 +48,7 @@ def islands_of(evaluations: list[Any], singles: Mapping[str, Any]) -> Islands:
     }
 
 
-def trials(evaluations: list[Any], singles: list[detection.Row]) -> Iterator[str]:
+def trials(evaluations: list[Any], singles: list[detection.CellDetections]) -> Iterator[str]:
     """Detection in the trials of each evaluation, cell by cell."""
     by_cell = {(row.level, row.difficulty): row for row in singles}
     for evaluation in evaluations:
@@ -97,7 +97,7 @@ def _number(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 
-def _single(rows: Mapping[Cell, detection.Row], cell: Cell) -> str:
+def _single(rows: Mapping[Cell, detection.CellDetections], cell: Cell) -> str:
     row = rows.get((cell[0], "easy") if one_difficulty(cell[0]) else cell)
     if row is None:
         return NONE

@@ -54,7 +54,7 @@ class Start:
     period: int
 
 
-class Episode:
+class BulletEpisode:
     """One episode of PyBullet.
 
     Args:
@@ -149,7 +149,7 @@ def _play_for(seconds: float, params: Any, starts: Any, folder: Path) -> Rate:
     """Play whole episodes until their steps have taken so many seconds."""
     steps, wall, cpu = 0, 0.0, 0.0
     while wall < seconds:
-        with closing(Episode(params, next(starts), folder)) as episode:
+        with closing(BulletEpisode(params, next(starts), folder)) as episode:
             wall, cpu = wall - time.perf_counter(), cpu - time.process_time()
             steps += episode.play()
             wall, cpu = wall + time.perf_counter(), cpu + time.process_time()
@@ -157,7 +157,7 @@ def _play_for(seconds: float, params: Any, starts: Any, folder: Path) -> Rate:
 
 
 @dataclass
-class Peer:
+class BulletPeer:
     """PyBullet on as many processes as there are cores."""
 
     processes: int
@@ -238,4 +238,4 @@ def _pairs(positions: Any, velocities: Any) -> list[tuple[Triple, Triple]]:
 
 
 if __name__ == "__main__":
-    serve(Peer(int(sys.argv[1])))
+    serve(BulletPeer(int(sys.argv[1])))

@@ -17,7 +17,7 @@ LANES, STEPS = 16_384, 50  # of one call
 
 
 @dataclass
-class Peer:
+class GymnasiumPeer:
     """The vector environment that Gymnasium registers for this task."""
 
     envs: Any = None
@@ -48,4 +48,4 @@ class Peer:
 
 
 if __name__ == "__main__":
-    serve(Peer())
+    serve(GymnasiumPeer())

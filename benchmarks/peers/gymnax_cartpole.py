@@ -13,7 +13,7 @@ LANES, STEPS = 16_384, 200  # of one call
 
 
 @dataclass
-class Peer:
+class GymnaxPeer:
     """A compiled call, which continues where the last one ended."""
 
     call: Any = None
@@ -59,4 +59,4 @@ class Peer:
 
 
 if __name__ == "__main__":
-    serve(Peer())
+    serve(GymnaxPeer())

@@ -34,7 +34,7 @@ def scene_with_camera() -> str:
 
 
 @dataclass
-class Pictures:
+class MujocoPictures:
     """MuJoCo's renderer with its scene."""
 
     renderer: Any = field(init=False)
@@ -75,4 +75,4 @@ class Pictures:
 
 
 if __name__ == "__main__":
-    serve(Pictures())
+    serve(MujocoPictures())

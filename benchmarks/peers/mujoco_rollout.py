@@ -67,7 +67,7 @@ def scene(blocks: int) -> str:
 
 
 @dataclass
-class Batch:
+class SceneBatch:
     """Episodes with the same number of blocks.
 
     Attributes:
@@ -83,7 +83,7 @@ class Batch:
     states: np.ndarray
 
     @classmethod
-    def draw(cls, blocks: int, seed: int) -> "Batch":
+    def draw(cls, blocks: int, seed: int) -> "SceneBatch":
         """Draw episodes as level 200 does."""
         import mujoco
 
@@ -116,11 +116,11 @@ def _clear_of(draws: np.random.Generator, cart: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Peer:
+class MujocoPeer:
     """MuJoCo on as many threads as there are cores."""
 
     threads: int
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[SceneBatch] = field(default_factory=list)
 
     def prepare(self, workload: str) -> dict[str, Any]:
         """Build the scenes and draw the episodes."""
@@ -130,7 +130,7 @@ class Peer:
         except ModuleNotFoundError as error:
             raise missing("mujoco", "bench") from error
 
-        self.batches = [Batch.draw(blocks, seed=blocks) for blocks in BLOCKS]
+        self.batches = [SceneBatch.draw(blocks, seed=blocks) for blocks in BLOCKS]
         # The calling thread does no work itself.
         self.pool = Rollout(nthread=self.threads)
         self.data = [
@@ -149,4 +149,4 @@ class Peer:
 
 
 if __name__ == "__main__":
-    serve(Peer(int(sys.argv[1])))
+    serve(MujocoPeer(int(sys.argv[1])))

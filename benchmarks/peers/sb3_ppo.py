@@ -26,7 +26,7 @@ from benchmarks.peers.bullet_scene import (
     DIRECTIONS,
     EPISODES,
     MAX_STEPS,
-    Episode,
+    BulletEpisode,
     draw_episodes,
     has_fallen,
     silence,
@@ -56,7 +56,7 @@ def make_env(folder: Path, building_seconds: list[float]) -> Any:
             if self.episode is not None:
                 self.episode.close()
             start = next(self.starts)
-            self.episode = Episode(params, start, folder)
+            self.episode = BulletEpisode(params, start, folder)
             building_seconds[0] += time.perf_counter() - start_time
             self.tick = 0
             self.pole = self.episode._tick(0, start.push)

@@ -14,7 +14,7 @@ from benchmarks.siege.calls import calls
 from benchmarks.siege.disks import full, read_only
 from benchmarks.siege.kills import kills
 from benchmarks.siege.servers import servers
-from benchmarks.siege.state import State
+from benchmarks.siege.state import BlowLog
 from benchmarks.siege.tampered import tampered
 
 ATTACKS: dict[str, Callable[[int, int], Iterator[Blow]]] = {
@@ -105,7 +105,7 @@ def main(argv: list[str] | None = None) -> int:
     add_out(parser)
     arguments = parser.parse_args(argv)
     try:
-        state = State(arguments.state, arguments.seed)
+        state = BlowLog(arguments.state, arguments.seed)
     except (ValueError, OSError) as error:
         parser.error(str(error))
     goals = {name: getattr(arguments, counted) for counted, name in GOALS.items()}

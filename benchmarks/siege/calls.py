@@ -13,7 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.siege import Blow
-from benchmarks.siege.runs import Run, contents, difference, finish, finish_and_compare, runs, start
+from benchmarks.siege.runs import (
+    SiegeCommand,
+    contents,
+    difference,
+    finish,
+    finish_and_compare,
+    runs,
+    start,
+)
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "ftruncate", "mkdir", "rename", "unlink", "chmod")
 MOST_KILLS = 3  # of one run
@@ -58,7 +66,7 @@ Place = tuple[str, int]
 """A system call, and which of its calls in one thread, from 1."""
 
 
-def _places(run: Run, out: Path, log: Path) -> list[Place]:
+def _places(run: SiegeCommand, out: Path, log: Path) -> list[Place]:
     """The system calls of a run that are about its results."""
     trace = ("strace", "-f", "-y", "-qq", "-s", "256", "-e", f"trace={','.join(CALLS)}")
     ended = finish(start(run, out, before=(*trace, "-e", "signal=none", "-o", str(log))))
@@ -80,7 +88,7 @@ def _places(run: Run, out: Path, log: Path) -> list[Place]:
 
 def _kill_and_compare(
     name: str,
-    run: Run,
+    run: SiegeCommand,
     out: Path,
     draw: random.Random,
     expected: Mapping[str, bytes],

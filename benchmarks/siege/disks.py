@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.siege import Blow
 from benchmarks.siege.runs import (
-    Run,
+    SiegeCommand,
     complaint,
     contents,
     difference,
@@ -67,7 +67,7 @@ class Disk:
       mounted: whether it is a separate file system.
     """
 
-    def __init__(self, run: Run, folder: Path, mounted: bool) -> None:
+    def __init__(self, run: SiegeCommand, folder: Path, mounted: bool) -> None:
         self._folder, self._mounted = folder, mounted
         if mounted:
             _mount("-t", "tmpfs", "-o", f"size={ROOMY}", "tmpfs", str(folder))
@@ -120,13 +120,15 @@ def can_mount() -> bool:
         return False
     with tempfile.TemporaryDirectory() as folder:
         try:
-            Disk(Run(()), Path(folder), True).close()
+            Disk(SiegeCommand(()), Path(folder), True).close()
         except (ValueError, OSError):
             return False
     return True
 
 
-Meet = Callable[[Run, Disk, random.Random, Mapping[str, bytes], float], tuple[str, str, str]]
+Meet = Callable[
+    [SiegeCommand, Disk, random.Random, Mapping[str, bytes], float], tuple[str, str, str]
+]
 """An attack on a run; returns how it was attacked, its outcome, and what is wrong or ""."""
 
 
@@ -166,7 +168,7 @@ def _attempts(
 
 
 def _meet_full(
-    run: Run, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
+    run: SiegeCommand, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
 ) -> tuple[str, str, str]:
     most = max(sum(map(len, expected.values())), LEAST)
     size = draw.randint(LEAST, int(OVER * most) + LEAST)
@@ -178,7 +180,7 @@ def _meet_full(
 
 
 def _meet_read_only(
-    run: Run, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
+    run: SiegeCommand, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
 ) -> tuple[str, str, str]:
     wait = draw.choice((0.0, draw.uniform(0.0, took)))
     if not wait:

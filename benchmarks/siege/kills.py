@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.siege import Blow
 from benchmarks.siege.runs import (
     LONGEST,
-    Run,
+    SiegeCommand,
     contents,
     difference,
     finish_and_compare,
@@ -81,7 +81,7 @@ def kills(seed: int, first: int = 0) -> Iterator[Blow]:
 
 def _kill_and_compare(
     name: str,
-    run: Run,
+    run: SiegeCommand,
     out: Path,
     draw: random.Random,
     expected: Mapping[str, bytes],

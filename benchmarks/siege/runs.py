@@ -56,7 +56,7 @@ PRELOADED = (
 """Modules that are imported by the process from which others are forked."""
 
 
-class Run(NamedTuple):
+class SiegeCommand(NamedTuple):
     """A command and what it writes.
 
     Attributes:
@@ -89,7 +89,7 @@ class Run(NamedTuple):
         return out
 
 
-def runs(folder: Path) -> dict[str, Run]:
+def runs(folder: Path) -> dict[str, SiegeCommand]:
     """Return the runs by name, and write the files that they read to a folder."""
     syllabus, experiment = folder / "syllabus.json", folder / "experiment.json"
     syllabus.write_text(SYLLABUS)
@@ -107,12 +107,12 @@ def runs(folder: Path) -> dict[str, Run]:
     trials = ("--trials", "8", "--episodes", "20", "--agent", "random", "--quiet")
     over, timed = ("--overwrite",), ("report.json", "report.html")
     return {
-        "run": Run(play, ("--resume",)),
-        "sweep run": Run(("sweep", "run", "--quiet"), option=(), inputs=planned),
-        "sailon generate": Run(("sailon", "generate", str(settings)), file="drawn.json"),
-        "train": Run((*train, *OFTEN), ("--resume",)),
-        "sailon run": Run(("sailon", "run", str(experiment), "--agent", "pd"), over),
-        "sailon evaluate": Run(
+        "run": SiegeCommand(play, ("--resume",)),
+        "sweep run": SiegeCommand(("sweep", "run", "--quiet"), option=(), inputs=planned),
+        "sailon generate": SiegeCommand(("sailon", "generate", str(settings)), file="drawn.json"),
+        "train": SiegeCommand((*train, *OFTEN), ("--resume",)),
+        "sailon run": SiegeCommand(("sailon", "run", str(experiment), "--agent", "pd"), over),
+        "sailon evaluate": SiegeCommand(
             ("sailon", "evaluate", *levels, *trials, "--checkpoint-every", "0s"),
             ("--resume",),
             timed=timed,
@@ -121,7 +121,7 @@ def runs(folder: Path) -> dict[str, Run]:
 
 
 def start(
-    run: Run,
+    run: SiegeCommand,
     out: Path,
     *,
     again: bool = False,
@@ -154,7 +154,9 @@ def fork_server() -> ForkServerContext:
     return context
 
 
-def fork(context: ForkServerContext, run: Run, out: Path, again: bool = False) -> BaseProcess:
+def fork(
+    context: ForkServerContext, run: SiegeCommand, out: Path, again: bool = False
+) -> BaseProcess:
     """Start a command in a forked process, which need not import anything."""
     process = context.Process(target=_forked, args=(run.command(out, again), f"{out}.errors"))
     process.start()
@@ -168,7 +170,7 @@ def _forked(words: list[str], errors: str) -> NoReturn:
     sys.exit(main(words))
 
 
-class Ended(NamedTuple):
+class ProcessExit(NamedTuple):
     """How a process has ended: its exit code, what it wrote to stderr, and its duration, s."""
 
     code: int
@@ -176,22 +178,24 @@ class Ended(NamedTuple):
     seconds: float
 
 
-def finish(process: "subprocess.Popen[str]") -> Ended:
+def finish(process: "subprocess.Popen[str]") -> ProcessExit:
     """Wait for the end of a process."""
     start_time = time.monotonic()
     _, errors = process.communicate(timeout=LONGEST)
-    return Ended(process.returncode, errors, time.monotonic() - start_time)
+    return ProcessExit(process.returncode, errors, time.monotonic() - start_time)
 
 
-def wait_for(process: BaseProcess, errors: str) -> Ended:
+def wait_for(process: BaseProcess, errors: str) -> ProcessExit:
     """Wait for the end of a forked process, whose stderr is written to a file."""
     start_time = time.monotonic()
     process.join(LONGEST)
     code = -1 if process.exitcode is None else process.exitcode
-    return Ended(code, Path(errors).read_text(errors="replace"), time.monotonic() - start_time)
+    return ProcessExit(
+        code, Path(errors).read_text(errors="replace"), time.monotonic() - start_time
+    )
 
 
-def contents(run: Run, out: Path) -> dict[str, bytes]:
+def contents(run: SiegeCommand, out: Path) -> dict[str, bytes]:
     """Contents of the result files that every repetition must reproduce, by path.
 
     Checkpoints, notes of running processes, hidden files and files with durations are left out.
@@ -207,8 +211,8 @@ def _is_hidden(name: str) -> bool:
 
 
 def undisturbed(
-    run: Run, place: Path, context: ForkServerContext | None = None
-) -> tuple[dict[str, bytes], Ended]:
+    run: SiegeCommand, place: Path, context: ForkServerContext | None = None
+) -> tuple[dict[str, bytes], ProcessExit]:
     """Complete a run twice without attacks, to have files to compare with.
 
     Returns:
@@ -231,14 +235,16 @@ def undisturbed(
     return results[0], ended
 
 
-def play(run: Run, out: Path, again: bool, context: ForkServerContext | None = None) -> Ended:
+def play(
+    run: SiegeCommand, out: Path, again: bool, context: ForkServerContext | None = None
+) -> ProcessExit:
     """Complete a run, in a process that is forked if a `context` is given."""
     if context is None:
         return finish(start(run, out, again=again))
     return wait_for(fork(context, run, out, again), f"{out}.errors")
 
 
-def complaint(ended: Ended) -> str:
+def complaint(ended: ProcessExit) -> str:
     """What is wrong with the way an attacked run ended; "" for nothing.
 
     It may succeed, or end with exit code 1 or 2 and a message; a traceback is a bug.
@@ -253,7 +259,10 @@ def complaint(ended: Ended) -> str:
 
 
 def finish_and_compare(
-    run: Run, out: Path, expected: Mapping[str, bytes], context: ForkServerContext | None = None
+    run: SiegeCommand,
+    out: Path,
+    expected: Mapping[str, bytes],
+    context: ForkServerContext | None = None,
 ) -> str:
     """Complete an attacked run without attacks; how its files differ, "" if they do not."""
     ended = play(run, out, True, context)

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.siege import Blow
 
 
-class State:
+class BlowLog:
     """Blows by attack. Each is written at once, as a line of JSON; the first line has the seed.
 
     Args:

@@ -43,7 +43,7 @@ def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:
     syllabus.write_text(f'{{"instructions": [{{"$phase": "1.train"}}, {repeat}]}}')
     yield "syllabus", (syllabus, l2m.load)
     plan = folder / "experiment.json"
-    settings = sailon.Settings(novelty=(200, 203), trials=1, testing_episodes=3)
+    settings = sailon.ExperimentSettings(novelty=(200, 203), trials=1, testing_episodes=3)
     experiment = sailon.generate(settings)
     experiment.write(plan)
     yield "SAIL-ON experiment", (plan, sailon.load)

@@ -20,7 +20,7 @@ SIZE, LANES = 64, 64
 
 
 @dataclass
-class Pictures:
+class CameraProgram:
     """The ray caster in one compiled program."""
 
     settings: ProgramSettings
@@ -49,7 +49,7 @@ class Pictures:
 
 def main() -> None:
     """Serve with the settings on the command line."""
-    serve(Pictures(ProgramSettings.loads(sys.argv[1])))
+    serve(CameraProgram(ProgramSettings.loads(sys.argv[1])))
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def syllabus(workload: Workload) -> Schedule:
 def _by_scanner(schedule: Schedule, episodes: int, settings: ProgramSettings) -> Rollout:
     """Rollout by the engine, as `jaxsim run` calls it."""
     agent, seeds = agents.get(settings.agent), count(settings.seed)
-    options = scanner.Options(settings.chunk, settings.threads)
+    options = scanner.MachineOptions(settings.chunk, settings.threads)
     lifetimes = min(LIFETIMES, episodes)
 
     def play() -> tuple[int, int]:

@@ -17,7 +17,7 @@ NOT_FOUND = (
 
 
 @dataclass(frozen=True)
-class Peer:
+class PeerProgram:
     """Another simulator.
 
     Attributes:
@@ -31,31 +31,31 @@ class Peer:
     about: str
 
 
-PEERS: dict[str, Peer] = {
-    "pybullet": Peer(
+PEERS: dict[str, PeerProgram] = {
+    "pybullet": PeerProgram(
         "benchmarks.peers.bullet_scene",
         (NOMINAL, FLOOD),
         "the scene in PyBullet with the PD policy and its readout, a process a core; building the "
         "scene of an episode is not counted",
     ),
-    "mujoco": Peer(
+    "mujoco": PeerProgram(
         "benchmarks.peers.mujoco_rollout",
         (NOMINAL,),
         "the scene in mujoco.rollout, a thread a core; open loop with random pushes, no end of "
         "episodes",
     ),
-    "mujoco_renderer": Peer(
+    "mujoco_renderer": PeerProgram(
         "benchmarks.peers.mujoco_renderer",
         (CAMERA,),
         "pictures of the scene by MuJoCo's software renderer, one after the other, without "
         "multisampling and without shadows, which ours has",
     ),
-    "gymnasium": Peer(
+    "gymnasium": PeerProgram(
         "benchmarks.peers.gymnasium_cartpole",
         (CLASSIC,),
         "the two-dimensional cart and pole, its NumPy vector environment, random pushes",
     ),
-    "gymnax": Peer(
+    "gymnax": PeerProgram(
         "benchmarks.peers.gymnax_cartpole",
         (CLASSIC,),
         "the two-dimensional cart and pole, scanned, random pushes",

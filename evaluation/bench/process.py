@@ -48,12 +48,12 @@ class Process:
         )
 
     def prepare(self, workload: str) -> JsonObject:
-        """Get ready for a workload; see `Program.prepare`."""
+        """Get ready for a workload; see `BenchProgram.prepare`."""
         facts: JsonObject = self._ask({"workload": workload})["facts"]
         return facts
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Measure a workload; see `Program.measure`."""
+        """Measure a workload; see `BenchProgram.measure`."""
         return Rate(**self._ask({"workload": workload, "seconds": seconds})["rate"])
 
     def close(self) -> None:

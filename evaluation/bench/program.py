@@ -18,7 +18,7 @@ Question = JsonObject
 Answer = JsonObject
 
 
-class Program(Protocol):
+class BenchProgram(Protocol):
     """Something that can be measured on one or more workloads."""
 
     def prepare(self, workload: str) -> JsonObject:
@@ -44,7 +44,7 @@ def missing(package: str, extra: str) -> Unavailable:
     return Unavailable(f"{package} is not installed: pip install 'jaxsim-novelty[{extra}]'")
 
 
-def serve(program: Program) -> None:
+def serve(program: BenchProgram) -> None:
     """Answer questions from standard input until it ends."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -52,7 +52,7 @@ def serve(program: Program) -> None:
         answers.write(json.dumps(answer(program, json.loads(line)), allow_nan=False) + "\n")
 
 
-def answer(program: Program, question: Question) -> Answer:
+def answer(program: BenchProgram, question: Question) -> Answer:
     """Answer one question: prepare or measure.
 
     Args:

@@ -48,7 +48,7 @@ class Sample:
 
 
 @dataclass
-class Row:
+class Measurements:
     """All measurements of one program on one workload.
 
     Attributes:
@@ -101,7 +101,7 @@ class Row:
 
 
 @dataclass
-class Curve:
+class ThroughputCurve:
     """Throughput of level 200 by the number of episodes of a call.
 
     Attributes:
@@ -148,7 +148,7 @@ RATIOS: dict[str, Ratio] = {
 
 
 @dataclass
-class Result:
+class BenchResult:
     """Results of one run.
 
     Attributes:
@@ -167,11 +167,11 @@ class Result:
     cores: int
     first_result_seconds: dict[str, float] = field(default_factory=dict)
     first_result_cached_seconds: dict[str, float] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
+    rows: list[Measurements] = field(default_factory=list)
+    curves: list[ThroughputCurve] = field(default_factory=list)
     load: list[float] = field(default_factory=lambda: [os.getloadavg()[0]])
 
-    def finish(self, rows: list[Row]) -> None:
+    def finish(self, rows: list[Measurements]) -> None:
         """Add the rows when all is measured."""
         self.rows = rows
         self.load.append(os.getloadavg()[0])
@@ -243,7 +243,7 @@ class Result:
             "curves": [asdict(curve) for curve in self.curves],
         }
 
-    def _row(self, program: str, workload: str, flags: str | None) -> Row | None:
+    def _row(self, program: str, workload: str, flags: str | None) -> Measurements | None:
         for row in self.rows:
             if (row.program, row.workload, row.flags) == (program, workload, flags):
                 return row

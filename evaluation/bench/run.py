@@ -16,7 +16,15 @@ from evaluation import agents
 from evaluation.bench import peers
 from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable
-from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
+from evaluation.bench.result import (
+    CONFIGURED,
+    DEFAULT,
+    OURS,
+    BenchResult,
+    Measurements,
+    Sample,
+    ThroughputCurve,
+)
 from evaluation.bench.settings import PD, ProgramSettings
 from evaluation.bench.workloads import (
     CAMERA,
@@ -154,14 +162,14 @@ class _Source:
     kind: Kind | None = None
     process: Process | None = None
     cache: str | None = None
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, Measurements] = field(default_factory=dict)
 
     def start(self) -> Process:
         """Start the program."""
         return Process(self.module, self.arguments, self.cache)
 
 
-def run(benchmark: Benchmark, progress: Progress | None = None) -> Result:
+def run(benchmark: Benchmark, progress: Progress | None = None) -> BenchResult:
     """Measure everything.
 
     Args:
@@ -175,7 +183,7 @@ def run(benchmark: Benchmark, progress: Progress | None = None) -> Result:
     pairs = [(source, name) for source in sources for name in source.workloads]
     counter = _Counter(progress, (1 + benchmark.rounds) * len(pairs) + _points(benchmark))
     counter.total += len(_warm(sources))
-    result = Result(benchmark.settings(), cores())
+    result = BenchResult(benchmark.settings(), cores())
     with ExitStack() as stack:
         for source in sources:
             _prepare(source, result, counter, stack)
@@ -260,7 +268,7 @@ def _interleaved(pairs: Sequence[tuple[_Source, str]]) -> list[tuple[_Source, st
     return sorted(pairs, key=lambda pair: order.index(pair[1]))
 
 
-def _prepare(source: _Source, result: Result, counter: _Counter, stack: ExitStack) -> None:
+def _prepare(source: _Source, result: BenchResult, counter: _Counter, stack: ExitStack) -> None:
     """Start a program and prepare its workloads; record why that is not possible."""
     started = time.perf_counter()
     if not peers.exists(source.module):
@@ -279,13 +287,14 @@ def _prepare(source: _Source, result: Result, counter: _Counter, stack: ExitStac
         if source.name == OURS and name == NOMINAL:
             assert source.flags
             result.first_result_seconds[source.flags] = time.perf_counter() - started
-        source.rows[name] = Row(source.name, name, source.flags, facts)
+        source.rows[name] = Measurements(source.name, name, source.flags, facts)
 
 
 def _leave_out(source: _Source, reason: str) -> None:
     source.process = None
     source.rows = {
-        name: Row(source.name, name, source.flags, {}, missing=reason) for name in source.workloads
+        name: Measurements(source.name, name, source.flags, {}, missing=reason)
+        for name in source.workloads
     }
 
 
@@ -295,10 +304,10 @@ def _sample(source: _Source, workload: str, seconds: float) -> None:
         source.rows[workload].samples.append(Sample(rate, os.getloadavg()[0]))
 
 
-def _curve(source: _Source, benchmark: Benchmark, counter: _Counter) -> Curve:
+def _curve(source: _Source, benchmark: Benchmark, counter: _Counter) -> ThroughputCurve:
     """Throughput of level 200 by the number of episodes of a call."""
     assert source.flags and source.process
-    curve = Curve(source.flags)
+    curve = ThroughputCurve(source.flags)
     for episodes in benchmark.curve:
         name = f"{NOMINAL}@{episodes}"
         counter(_label(source, name))

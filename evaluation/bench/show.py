@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.bench.peers import PEERS
-from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, RATIOS, Result, Row, versions
+from evaluation.bench.result import (
+    CONFIGURED,
+    DEFAULT,
+    OURS,
+    RATIOS,
+    BenchResult,
+    Measurements,
+    versions,
+)
 from evaluation.bench.run import Progress
 from evaluation.bench.workloads import NOMINAL
 from evaluation.json_types import JsonObject
@@ -29,7 +37,7 @@ def progress_bar() -> Iterator[Progress]:
         yield lambda what, done, total: move(done, total, what)
 
 
-def print_result(console: "Console", result: Result) -> None:
+def print_result(console: "Console", result: BenchResult) -> None:
     """Print the rows and the ratios."""
     console.print(_rows_table(result))
     console.print(_ratio_table(result))
@@ -55,7 +63,7 @@ def print_result(console: "Console", result: Result) -> None:
     )
 
 
-def _ours(result: Result) -> dict[str, JsonObject]:
+def _ours(result: BenchResult) -> dict[str, JsonObject]:
     """Facts of our own program on its first workload, by flags."""
     facts: dict[str, JsonObject] = {}
     for row in result.rows:
@@ -64,7 +72,7 @@ def _ours(result: Result) -> dict[str, JsonObject]:
     return facts
 
 
-def _rows_table(result: Result) -> "Table":
+def _rows_table(result: BenchResult) -> "Table":
     from rich import box
     from rich.table import Table
 
@@ -83,7 +91,7 @@ HEADINGS = ("machine", "CPU-second", "at once", "length", "compiling", "memory")
 parallel; mean length of the episodes; time of compiling, s; peak memory so far."""
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Measurements) -> tuple[str, ...]:
     memory, length = row.facts.get("peak_memory_mib"), row.facts.get("mean_length")
     flags = f" {row.flags}" if row.flags == CONFIGURED else ""
     return (
@@ -97,7 +105,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _ratio_table(result: Result) -> "Table":
+def _ratio_table(result: BenchResult) -> "Table":
     from rich import box
     from rich.table import Table
 

@@ -135,7 +135,7 @@ def ta2_player(seed: int) -> Callable[[], int]:
     """Return a function that plays a trial of one level, episode by episode."""
     from evaluation import sailon
 
-    settings = sailon.Settings(
+    settings = sailon.ExperimentSettings(
         novelty=(200,),
         difficulty=("easy",),
         novelty_visibility=(0,),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-DIFFICULTIES = ("easy", "medium", "hard")
+from evaluation.difficulties import DIFFICULTIES
 
 MOST_EPISODES = 1 << 24
 """Largest number of episodes of a call."""

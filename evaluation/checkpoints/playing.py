@@ -48,7 +48,7 @@ class Playing:
     first_lifetime: int = 0
     width: int = 1
     overwrite: bool = False
-    options: scanner.Options = field(default_factory=scanner.Options)
+    options: scanner.MachineOptions = field(default_factory=scanner.MachineOptions)
     pace: Pace = field(default_factory=Pace)
     resume: bool = False
     files: ClassVar[ResultFiles]

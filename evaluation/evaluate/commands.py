@@ -13,7 +13,7 @@ from evaluation.report import terminal
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evaluation.evaluate.job import Job, Mean, Row
+    from evaluation.evaluate.job import AgentComparison, ComparisonRow, Mean
 
 FORMAT = 1
 
@@ -63,10 +63,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
         raise ValueError(f"json {arguments.json} is a folder; name a file")
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation import processor, scanner
-    from evaluation.evaluate.job import Job, run
+    from evaluation.evaluate.job import AgentComparison, run
 
-    processor.configure(scanner.Options())
-    job = Job(
+    processor.configure(scanner.MachineOptions())
+    job = AgentComparison(
         tuple(dict.fromkeys(arguments.agents)),
         arguments.task,
         _numbers(arguments.level),
@@ -86,7 +86,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _values(job: "Job", rows: Sequence["Row"]) -> JsonObject:
+def _values(job: "AgentComparison", rows: Sequence["ComparisonRow"]) -> JsonObject:
     settings = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(job).items()}
     return {"format": FORMAT, "settings": settings, "rows": [row.to_json() for row in rows]}
 
@@ -102,7 +102,7 @@ def _numbers(text: str | None) -> tuple[int, ...]:
         ) from error
 
 
-def _table(job: "Job", rows: Sequence["Row"]) -> "Table":
+def _table(job: "AgentComparison", rows: Sequence["ComparisonRow"]) -> "Table":
     from rich import box
     from rich.table import Table
 

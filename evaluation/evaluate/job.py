@@ -20,7 +20,7 @@ Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
-class Cell:
+class TaskLevel:
     """A task and level to play.
 
     Attributes:
@@ -46,7 +46,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One agent at one cell.
 
     Attributes:
@@ -77,7 +77,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Job:
+class AgentComparison:
     """Settings of `jaxsim evaluate`.
 
     Attributes:
@@ -116,15 +116,15 @@ class Job:
             if not hasattr(env, "score"):
                 raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[TaskLevel]:
         """The cells that each agent plays."""
         if not self.levels:
-            return [Cell(self.task, {})]
+            return [TaskLevel(self.task, {})]
         pairs = product(self.levels, self.difficulties)
-        return [Cell(f"{n} {d}", {"level": n, "difficulty": d}) for n, d in pairs]
+        return [TaskLevel(f"{n} {d}", {"level": n, "difficulty": d}) for n, d in pairs]
 
 
-def run(job: Job, progress: Progress | None = None) -> list[Row]:
+def run(job: AgentComparison, progress: Progress | None = None) -> list[ComparisonRow]:
     """Play all cells with all agents, and summarise them.
 
     Args:
@@ -135,7 +135,7 @@ def run(job: Job, progress: Progress | None = None) -> list[Row]:
       The rows, agents within cells.
     """
     cells, total = job.cells(), len(job.cells()) * len(job.agents) * job.episodes
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     for cell in cells:
         env, params = jaxsim.make(job.task, job.values, **cell.options)
         results = []
@@ -150,7 +150,9 @@ def run(job: Job, progress: Progress | None = None) -> list[Row]:
     return rows
 
 
-def _rows(job: Job, cell: Cell, results: Sequence[Totals]) -> Iterator[Row]:
+def _rows(
+    job: AgentComparison, cell: TaskLevel, results: Sequence[Totals]
+) -> Iterator[ComparisonRow]:
     performances = [np.asarray(totals.performance, np.float64) for totals in results]
     lengths = [np.asarray(totals.length, np.float64) for totals in results]
     differences = [performance - performances[0] for performance in performances]
@@ -160,7 +162,7 @@ def _rows(job: Job, cell: Cell, results: Sequence[Totals]) -> Iterator[Row]:
     for number, (name, totals) in enumerate(zip(job.agents, results, strict=True)):
         complete = np.asarray(totals.complete, bool)
         fallen = np.asarray(totals.terminated, bool) & complete
-        yield Row(
+        yield ComparisonRow(
             cell.label,
             name,
             means[number],

@@ -16,6 +16,7 @@
 | `environments` | both generations of Gym interfaces |
 | `loading` | suites and submissions by name |
 | `limits` | limits of time and memory |
+| `hosting` | the choice of direct calls, a thread or a process by limits |
 | `alarm` | time limits by signals |
 | `threads` | an agent in its own thread |
 | `processes` | an agent in its own process |

@@ -74,7 +74,7 @@ class VectorTestCase(ReinforcementLearningTestCase):
         """Play all episodes."""
         states, _ = self.env.reset(seed=self.seeds or None)
         agent.reset()
-        batch = _Batch(self.n_runs, whole=not _knows_batches(self.evaluator))
+        batch = _LaneSteps(self.n_runs, whole=not _knows_batches(self.evaluator))
         try:
             for _ in range(self.t_max):
                 actions = np.asarray(agent.step(states))
@@ -91,7 +91,7 @@ class VectorTestCase(ReinforcementLearningTestCase):
         finally:
             self._tell(batch)
 
-    def _tell(self, batch: "_Batch") -> None:
+    def _tell(self, batch: "_LaneSteps") -> None:
         """Pass all episodes to the evaluator, one after the other."""
         if _knows_batches(self.evaluator):
             self.evaluator.add_episodes(batch.table(), batch.lengths)
@@ -136,7 +136,7 @@ def _check_lanes(env: Any, n_runs: int) -> None:
         )
 
 
-class _Batch:
+class _LaneSteps:
     """Steps of L lanes.
 
     Args:

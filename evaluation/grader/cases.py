@@ -12,7 +12,8 @@ from evaluation.grader.agent import Agent, CreateAgent
 from evaluation.grader.alarm import backstop
 from evaluation.grader.environments import SEED_ORDERS, Seeding, SeedOrder
 from evaluation.grader.evaluators import Evaluator
-from evaluation.grader.limits import Limits, limited
+from evaluation.grader.hosting import limited
+from evaluation.grader.limits import Limits
 from evaluation.grader.results import EvaluationResult
 
 

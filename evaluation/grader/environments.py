@@ -54,7 +54,7 @@ class Seeding:
         return observation
 
 
-class Outcome(NamedTuple):
+class EnvStep(NamedTuple):
     """Result of a step of either generation."""
 
     observation: Any
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
     info: dict[str, Any]
 
 
-def step(env: Any, action: Any) -> Outcome:
+def step(env: Any, action: Any) -> EnvStep:
     """Take a step.
 
     Raises:
@@ -77,11 +77,11 @@ def step(env: Any, action: Any) -> Outcome:
         )
     if len(values) == 4:
         observation, reward, done, info = values
-        return Outcome(observation, reward, bool(done), info)
+        return EnvStep(observation, reward, bool(done), info)
     observation, reward, terminated, truncated, info = values
     if truncated:
         info = {**(info or {}), CUT: not terminated}
-    return Outcome(observation, reward, bool(terminated or truncated), info)
+    return EnvStep(observation, reward, bool(terminated or truncated), info)
 
 
 def _first(value: Any) -> Any:

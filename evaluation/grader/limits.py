@@ -1,9 +1,5 @@
 """Limits on time and memory of a submission, and agents under limits.
 
-Without limits, a test case calls the agent directly. With a time limit the agent runs in a thread
-of its own; with a memory limit or `isolate`, in a process of its own. Environment and evaluator
-stay with the caller in each case: an agent that was given up cannot reach them.
-
 The time limit of a case counts from the agent's construction on, environment and evaluator
 included. It is checked before, during and after each call of the agent; a call that does not return
 in time is given up. This needs no signal, so limits work in any thread, may be nested, and may use
@@ -12,14 +8,12 @@ any clock. For an environment or an evaluator that hangs see `evaluation.grader.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
 
 from evaluation.clock import Clock, SystemClock
-from evaluation.grader.agent import Agent, CreateAgent, checked_agent
+from evaluation.grader.agent import Agent
 from evaluation.grader.exceptions import TimeoutException
 
 POLL = 0.05
@@ -168,42 +162,3 @@ class LimitedAgent(Agent):
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *arguments: self._host.call(name, *arguments)
-
-
-@contextmanager
-def limited(
-    limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, object]
-) -> Iterator[Agent]:
-    """Make an agent under limits, and end it with the context.
-
-    Args:
-      limits: of the agent.
-      create_agent: a submission's function.
-      agent_init: its arguments.
-
-    Yields:
-      The agent, or its proxy.
-
-    Raises:
-      TimeoutException: the time is over, also if only at the end.
-    """
-    if not callable(create_agent):
-        raise TypeError(f"create_agent is a {type(create_agent).__name__}; it must be a function")
-    if not (limits.timed or limits.child):
-        yield checked_agent(create_agent(**agent_init))
-        return
-    with _host(limits, create_agent, agent_init) as host:
-        host.deadline = Deadline(limits)
-        host.create()
-        yield LimitedAgent(host)
-        host.deadline.check()
-
-
-def _host(limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, object]) -> Host:
-    # Imported here: both are built on this module.
-    from evaluation.grader.processes import ProcessHost
-    from evaluation.grader.threads import ThreadHost
-
-    if limits.child:
-        return ProcessHost(create_agent, agent_init, limits.memory_limit)
-    return ThreadHost(create_agent, agent_init)

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.gvgai.agent import Agent as Agent
     from evaluation.gvgai.agent import ElapsedTimer as ElapsedTimer
+    from evaluation.gvgai.agent import TrackAgent as TrackAgent
     from evaluation.gvgai.batch import play_batch as play_batch
     from evaluation.gvgai.harness import run as run
     from evaluation.gvgai.observation import (
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     )
     from evaluation.gvgai.results import LevelResult as LevelResult
     from evaluation.gvgai.rules import Rules as Rules
-    from evaluation.gvgai.server import Server as Server
-    from evaluation.gvgai.track import Level as Level
+    from evaluation.gvgai.server import TrackServer as TrackServer
     from evaluation.gvgai.track import Track as Track
+    from evaluation.gvgai.track import TrackLevel as TrackLevel
     from evaluation.gvgai.track import default_track as default_track
     from evaluation.gvgai.track import load as load
     from evaluation.gvgai.track import loads as loads

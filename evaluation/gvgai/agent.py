@@ -51,7 +51,7 @@ class ElapsedTimer:
         self._seconds = millis / 1e3
 
 
-class Agent(ABC):
+class TrackAgent(ABC):
     """Base class of agents; a class with the same methods need not derive from it.
 
     The constructor is given the first observation and a timer, or nothing if it takes nothing.

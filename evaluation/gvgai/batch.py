@@ -1,8 +1,8 @@
 """Many agents on one track in parallel: every lane has its own phase, level and clock.
 
 In each turn the lanes that wait for `init`, for `act` and for `result` are called together, and
-`evaluation.abreast` steps all of them. Lane i plays the same as a `Trial` of the same seed and
-lifetime `first_lifetime` + i, tick for tick.
+`evaluation.abreast` steps all of them. Lane i plays the same as a `TrackLifetime` of the same
+seed and lifetime `first_lifetime` + i, tick for tick.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from evaluation.abreast import Abreast, Status
 from evaluation.clock import Clock
 from evaluation.gvgai import phases
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, NIL, WINNERS, push
-from evaluation.gvgai.phases import Answer, Call, Lane, Phase
+from evaluation.gvgai.phases import Call, CallOutcome, Lane, Phase
 from evaluation.gvgai.results import PHASES, LevelResult, final_score
 from evaluation.gvgai.rules import SCORE_DISQUALIFIED, Rules
 from evaluation.gvgai.track import Track
@@ -56,7 +56,7 @@ class SharedClock:
         return np.full(self.lanes, self.clock.now() / (self.lanes if self.charge == "share" else 1))
 
 
-class Sight(NamedTuple):
+class LaneViews(NamedTuple):
     """What the agents of all lanes see; leaves (L,), NumPy."""
 
     observation: Observation  # of the sensors, as CartPole3D's
@@ -70,15 +70,15 @@ class Sight(NamedTuple):
 class BatchAgent(Protocol):
     """Agents of all lanes; each method is called for the lanes in which `due`, (L,), is set."""
 
-    def init(self, sight: Sight, due: np.ndarray) -> None:
+    def init(self, sight: LaneViews, due: np.ndarray) -> None:
         """Prepare for a level."""
         ...
 
-    def act(self, sight: Sight, due: np.ndarray) -> np.ndarray:
+    def act(self, sight: LaneViews, due: np.ndarray) -> np.ndarray:
         """Return codes of actions, (L,) int, as in `evaluation.gvgai.observation.ACTIONS`."""
         ...
 
-    def result(self, sight: Sight, due: np.ndarray) -> np.ndarray:
+    def result(self, sight: LaneViews, due: np.ndarray) -> np.ndarray:
         """Return training levels to play next, (L,) int."""
         ...
 
@@ -156,7 +156,7 @@ class _Batch:
         """Call the agents of all lanes, and advance the lanes."""
         state, count = self._state, self._lanes
         call, sight = state.call[:count], self._sight()
-        answer = np.full(len(state.call), Answer.DONE, np.int32)
+        answer = np.full(len(state.call), CallOutcome.DONE, np.int32)
         chosen = np.full(len(state.call), phases.NO_LEVEL, np.int32)
         actions = np.full(len(state.call), NIL, np.int32)
         if np.any(due := call == Call.INIT):
@@ -168,47 +168,49 @@ class _Batch:
             levels, answers = self._result(agent, sight, due)
             chosen[:count][due], answer[:count][due] = levels[due], answers[due]
         acting = state.call == Call.ACT
-        moving = acting & (answer == Answer.DONE)
+        moving = acting & (answer == CallOutcome.DONE)
         if np.any(moving):
             self._abreast.step(self._pushes[self._abreast.world, actions], moving)
             over = self._abreast.status(observation=False).over
-            answer = np.where(moving & over, Answer.OVER, answer)
-        failed = (state.call == Call.INIT) & (answer != Answer.DONE)
-        self._note(np.flatnonzero(failed | (acting & (answer != Answer.DONE))), answer)
+            answer = np.where(moving & over, CallOutcome.OVER, answer)
+        failed = (state.call == Call.INIT) & (answer != CallOutcome.DONE)
+        self._note(np.flatnonzero(failed | (acting & (answer != CallOutcome.DONE))), answer)
         self._advance(answer, chosen)
 
     # Calls of the agents --------------------------------------------------------------------------
 
-    def _init(self, agent: BatchAgent, sight: Sight, due: np.ndarray) -> np.ndarray:
+    def _init(self, agent: BatchAgent, sight: LaneViews, due: np.ndarray) -> np.ndarray:
         before = self._clocks.now()
         agent.init(sight, due)
         late = self._track.rules.init_late(self._clocks.now() - before)
-        return np.where(late, Answer.FAILED, Answer.DONE)
+        return np.where(late, CallOutcome.FAILED, CallOutcome.DONE)
 
     def _act(
-        self, agent: BatchAgent, sight: Sight, due: np.ndarray
+        self, agent: BatchAgent, sight: LaneViews, due: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Codes of the actions to play, and answers."""
         rules, before = self._track.rules, self._clocks.now()
         codes = self._array("act", agent.act(sight, due))
         seconds = self._clocks.now() - before
         self._act_max[due] = np.maximum(self._act_max, seconds)[due]
-        answers = np.where(codes == ESCAPE, Answer.ABORT, Answer.DONE)
-        answers = np.where(rules.act_late(seconds), Answer.DONE, answers)
-        answers = np.where(rules.act_overspent(seconds), Answer.OVERSPENT, answers)
+        answers = np.where(codes == ESCAPE, CallOutcome.ABORT, CallOutcome.DONE)
+        answers = np.where(rules.act_late(seconds), CallOutcome.DONE, answers)
+        answers = np.where(rules.act_overspent(seconds), CallOutcome.OVERSPENT, answers)
         valid = (codes >= 0) & (codes < len(ACTIONS)) & ~rules.act_late(seconds)
         return np.where(valid, codes, NIL), answers
 
     def _result(
-        self, agent: BatchAgent, sight: Sight, due: np.ndarray
+        self, agent: BatchAgent, sight: LaneViews, due: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Levels that were chosen, and answers."""
         rules, before = self._track.rules, self._clocks.now()
         levels = self._array("result", agent.result(sight, due))
         seconds, elapsed = self._clocks.now() - before, before - self._start
-        answers = np.where(rules.learning_over(elapsed + seconds), Answer.END, Answer.DONE)
+        answers = np.where(
+            rules.learning_over(elapsed + seconds), CallOutcome.END, CallOutcome.DONE
+        )
         late = rules.result_overspent(elapsed, seconds)
-        return levels, np.where(late, Answer.OVERSPENT, answers)
+        return levels, np.where(late, CallOutcome.OVERSPENT, answers)
 
     def _array(self, method: str, values: Any) -> np.ndarray:
         array = np.asarray(values)
@@ -219,11 +221,11 @@ class _Batch:
             )
         return array
 
-    def _sight(self) -> Sight:
+    def _sight(self) -> LaneViews:
         """Observations of all lanes."""
         game = jax.tree.map(lambda leaf: leaf[: self._lanes], self._abreast.status())
         play, phase = self._state.play[: self._lanes], self._state.phase[: self._lanes]
-        return Sight(
+        return LaneViews(
             game.observation, game.score, game.tick, game.over, play, phase == Phase.VALIDATION
         )
 
@@ -250,14 +252,14 @@ class _Batch:
             return
         game = self._abreast.status(observation=False)
         for lane in map(int, lanes):
-            self.results[lane].append(self._result_of(lane, Answer(answer[lane]), game))
+            self.results[lane].append(self._result_of(lane, CallOutcome(answer[lane]), game))
 
-    def _result_of(self, lane: int, answer: Answer, game: Status) -> LevelResult:
+    def _result_of(self, lane: int, answer: CallOutcome, game: Status) -> LevelResult:
         """The result of one lane's level; `game` is on the host."""
-        out = self._track.rules.on_overspent == "disqualify" and answer == Answer.OVERSPENT
-        complete = bool(answer == Answer.OVER and not game.nonfinite[lane])
+        out = self._track.rules.on_overspent == "disqualify" and answer == CallOutcome.OVERSPENT
+        complete = bool(answer == CallOutcome.OVER and not game.nonfinite[lane])
         winner = WINNERS["NO_WINNER"]
-        if out or answer == Answer.FAILED:
+        if out or answer == CallOutcome.FAILED:
             winner = WINNERS["PLAYER_DISQ"]
         elif complete:
             winner = WINNERS["PLAYER_LOSES" if game.terminated[lane] else "PLAYER_WINS"]
@@ -272,8 +274,8 @@ class _Batch:
             winner=winner,
             score=SCORE_DISQUALIFIED if winner == WINNERS["PLAYER_DISQ"] else score,
             ticks=ticks,
-            aborted=answer == Answer.ABORT,
-            overspent=answer == Answer.OVERSPENT,
+            aborted=answer == CallOutcome.ABORT,
+            overspent=answer == CallOutcome.OVERSPENT,
             act_max_ms=round(1e3 * float(self._act_max[lane]), 3),
             performance=float(game.performance[lane]),
             complete=complete,

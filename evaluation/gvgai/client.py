@@ -7,9 +7,9 @@ from evaluation.clock import Clock, SystemClock
 from evaluation.gvgai import protocol
 from evaluation.gvgai.observation import Form
 from evaluation.gvgai.player import TimedAgent
-from evaluation.gvgai.protocol import Reply
+from evaluation.gvgai.protocol import ClientLine
 from evaluation.gvgai.rules import Rules
-from evaluation.gvgai.server import LOOPBACK, Connection, Gone
+from evaluation.gvgai.server import LOOPBACK, ClientGone, Connection
 
 PATIENCE_SECONDS = 60.0
 """Time that a client waits for the server's next message, s."""
@@ -51,7 +51,7 @@ def connect(
     connection = Connection(stream, SystemClock(), protocol.LONGEST_MESSAGE)
     try:
         return _converse(connection, player, patience, log)
-    except Gone as gone:
+    except ClientGone as gone:
         log(f"the server is gone: {gone}")
         return False
     finally:
@@ -76,4 +76,4 @@ def _converse(
         has_begun = True
         if player.error:
             warn(f"the agent raised {player.error}")
-        connection.send(protocol.reply_line(Reply(number, *answer)), patience)
+        connection.send(protocol.reply_line(ClientLine(number, *answer)), patience)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evaluation.gvgai.results import Announcer
     from evaluation.gvgai.rules import Rules
     from evaluation.gvgai.track import Track
-    from evaluation.gvgai.trial import Trial
+    from evaluation.gvgai.trial import TrackLifetime
 
 FINISHED, ENDED_EARLY = 0, 1
 """Exit codes: the agent came to the end of the track, or it did not."""
@@ -203,7 +203,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.files import check_output_directory
-    from evaluation.gvgai.server import Server
+    from evaluation.gvgai.server import TrackServer
 
     track, sessions = _given_track(arguments), arguments.sessions
     if sessions < 1:
@@ -212,7 +212,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     if arguments.out:
         check_output_directory(arguments.out, arguments.overwrite)
     code = FINISHED
-    with Server(
+    with TrackServer(
         track,
         host=arguments.host,
         port=arguments.port,
@@ -281,7 +281,7 @@ def _results(
         yield Announcer(say, file.write)
 
 
-def _conclude(trial: "Trial", out: Path | None) -> int:
+def _conclude(trial: "TrackLifetime", out: Path | None) -> int:
     """Write the records of a trial that is over, and say how it ended."""
     _write_records(trial, out)
     if trial.reason:
@@ -289,7 +289,7 @@ def _conclude(trial: "Trial", out: Path | None) -> int:
     return ENDED_EARLY if trial.reason else FINISHED
 
 
-def _write_records(trial: "Trial | None", out: Path | None) -> None:
+def _write_records(trial: "TrackLifetime | None", out: Path | None) -> None:
     """Write the records to `out`, if there are any and it is named."""
     if out and trial and len(trial.log):
         trial.log.records().write(out / "records.parquet")

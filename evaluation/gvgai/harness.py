@@ -8,7 +8,7 @@ from evaluation.gvgai.phases import Call
 from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
-from evaluation.gvgai.trial import Trial, check_numbers, warm_up
+from evaluation.gvgai.trial import TrackLifetime, check_numbers, warm_up
 
 
 def run(
@@ -20,7 +20,7 @@ def run(
     seed: int = 0,
     lifetime: int = 0,
     form: Form = "JSON",
-) -> Trial:
+) -> TrackLifetime:
     """Play a track with an agent, with its limits.
 
     A method is measured when it returns, and never interrupted; a server hangs up on a client whose
@@ -44,7 +44,7 @@ def run(
     check_numbers(seed, lifetime)
     warm_up(track)
     name = getattr(make, "__name__", type(make).__name__)
-    trial = Trial(track, clock, announcer, seed=seed, lifetime=lifetime, agent=name)
+    trial = TrackLifetime(track, clock, announcer, seed=seed, lifetime=lifetime, agent=name)
     player = TimedAgent(make, clock, track.rules, form)
     while trial.waiting:
         sso = trial.observation()

@@ -44,7 +44,7 @@ class Phase(IntEnum):
     VALIDATION = 2
 
 
-class Answer(IntEnum):
+class CallOutcome(IntEnum):
     """Outcome of the call that a lane waited for."""
 
     DONE = 0  # START, INIT: ready. ACT: the level continues. RESULT: a level is chosen
@@ -86,7 +86,7 @@ def advance(
 
     Args:
       lane: leaves ().
-      answer: () int, an `Answer` to its call.
+      answer: () int, an `CallOutcome` to its call.
       chosen: () int, the level a RESULT named; any other number than 0, 1, 2 is none.
       late: () bool, whether the time for training is used up.
       key: of the lifetime; random levels are drawn from it.
@@ -96,7 +96,7 @@ def advance(
     Returns:
       The lane; unchanged if it waits for no call.
     """
-    ready = answer == Answer.DONE
+    ready = answer == CallOutcome.DONE
     closed = lane._replace(call=jnp.int32(Call.CLOSED))
     if scope == "level":
         out = lane._replace(call=jnp.int32(Call.RESULT))
@@ -119,7 +119,7 @@ def advance(
     next_lane = jax.tree.map(
         lambda *options: jnp.select(_is(lane.call, after), options), *after.values()
     )
-    return _if(waiting & (answer == Answer.GONE), closed, Lane(*next_lane))
+    return _if(waiting & (answer == CallOutcome.GONE), closed, Lane(*next_lane))
 
 
 def random_level(key: rng.Words, play: Leaf) -> jax.Array:
@@ -146,14 +146,14 @@ def _after_training_level(
         level=jnp.where(unmet, lane.level + 1, choice),
     )
     validation = _begin(lane, phase=Phase.VALIDATION, level=VALIDATION[0])
-    training_over = late | (answer == Answer.END)
+    training_over = late | (answer == CallOutcome.END)
     closed = lane._replace(call=jnp.int32(Call.CLOSED))
-    return _if(answer == Answer.OVERSPENT, closed, _if(training_over, validation, training))
+    return _if(answer == CallOutcome.OVERSPENT, closed, _if(training_over, validation, training))
 
 
 def _after_validation_level(lane: Lane, answer: Leaf, validation_times: int) -> Lane:
     """The next level; an overspent result costs the rest of the repetition."""
-    last = (lane.level == VALIDATION[-1]) | (answer == Answer.OVERSPENT)
+    last = (lane.level == VALIDATION[-1]) | (answer == CallOutcome.OVERSPENT)
     following = _begin(lane, phase=Phase.VALIDATION, level=lane.level + 1)
     return _if(last, _next_repetition(lane, validation_times), following)
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, FORMS, NIL, Form
-from evaluation.gvgai.phases import NO_LEVEL, Answer, Call
+from evaluation.gvgai.phases import NO_LEVEL, Call, CallOutcome
 from evaluation.gvgai.rules import TRAINING
 
 PORT = 8080
@@ -35,7 +35,7 @@ class TooLong(Exception):
 
 
 @dataclass(frozen=True)
-class Reply:
+class ClientLine:
     """A client's line.
 
     Attributes:
@@ -59,7 +59,7 @@ class Meaning:
       level: the level that was chosen, in RESULT; `NO_LEVEL` for an invalid one.
     """
 
-    answer: Answer
+    answer: CallOutcome
     action: int = NIL
     level: int = NO_LEVEL
 
@@ -69,13 +69,13 @@ def message(number: int, payload: str) -> bytes:
     return f"{number}#{payload}\n".encode()
 
 
-def reply_line(reply: Reply) -> bytes:
+def reply_line(reply: ClientLine) -> bytes:
     """Return a client's line."""
     form = f"#{reply.form}" if reply.form else ""
     return f"{reply.number}#{reply.text}{form}\n".encode()
 
 
-def read_reply(line: bytes) -> Reply | None:
+def read_reply(line: bytes) -> ClientLine | None:
     """Read a client's line; None if it is not valid."""
     parts = line.decode("utf-8", errors="replace").strip("\r\n").split("#")
     number = parts[0].strip()
@@ -83,7 +83,7 @@ def read_reply(line: bytes) -> Reply | None:
         return None
     text = parts[2].strip() if len(parts) > 2 else ""
     form = next((option for option in FORMS if option == text), None)
-    return Reply(int(number), parts[1].strip(), form)
+    return ClientLine(int(number), parts[1].strip(), form)
 
 
 def read_message(line: bytes) -> tuple[int, str] | None:
@@ -102,18 +102,18 @@ def meaning(call: Call, text: str) -> Meaning:
       text: the reply.
     """
     if call == Call.START:
-        return Meaning(Answer.DONE if text == START_DONE else Answer.FAILED)
+        return Meaning(CallOutcome.DONE if text == START_DONE else CallOutcome.FAILED)
     if call == Call.INIT:
-        return Meaning(Answer.DONE if text == INIT_DONE else Answer.FAILED)
+        return Meaning(CallOutcome.DONE if text == INIT_DONE else CallOutcome.FAILED)
     if text == END_OVERSPENT:
-        return Meaning(Answer.OVERSPENT)
+        return Meaning(CallOutcome.OVERSPENT)
     if call == Call.ACT:
         if text in (ABORT, ACTIONS[ESCAPE]):
-            return Meaning(Answer.ABORT)
-        return Meaning(Answer.DONE, action=ACTIONS.index(text) if text in ACTIONS else NIL)
+            return Meaning(CallOutcome.ABORT)
+        return Meaning(CallOutcome.DONE, action=ACTIONS.index(text) if text in ACTIONS else NIL)
     if text in (END_TRAINING, END_VALIDATION):
-        return Meaning(Answer.END)
-    return Meaning(Answer.DONE, level=_LEVELS.get(text, NO_LEVEL))
+        return Meaning(CallOutcome.END)
+    return Meaning(CallOutcome.DONE, level=_LEVELS.get(text, NO_LEVEL))
 
 
 class LineBuffer:

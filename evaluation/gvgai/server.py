@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from evaluation.clock import Clock, SystemClock
 from evaluation.closing import Closing
 from evaluation.gvgai import protocol
-from evaluation.gvgai.protocol import LineBuffer, Reply
+from evaluation.gvgai.protocol import ClientLine, LineBuffer
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
-from evaluation.gvgai.trial import Trial, check_numbers, warm_up
+from evaluation.gvgai.trial import TrackLifetime, check_numbers, warm_up
 
 LOOPBACK = "127.0.0.1"
 TRANSPORT_SECONDS = 5.0
@@ -29,7 +29,7 @@ DRAIN_SECONDS = 0.25
 CHUNK = 65_536  # bytes read at a time
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The other end has closed the connection, is silent or sends too long a line."""
 
 
@@ -57,20 +57,20 @@ class Connection:
         """Send a line.
 
         Raises:
-          Gone: the line is not taken completely within `seconds`.
+          ClientGone: the line is not taken completely within `seconds`.
         """
         deadline = self._clock.now() + seconds
         rest = memoryview(line)
         while rest:
             remaining = deadline - self._clock.now()
             if remaining <= 0:
-                raise Gone(f"a message was not taken within {seconds:g} s")
+                raise ClientGone(f"a message was not taken within {seconds:g} s")
             try:
                 rest = rest[self._stream.send(rest) :]
             except BlockingIOError:
                 self._wait_for_room(min(remaining, LOOK_SECONDS))
             except OSError as error:
-                raise Gone(f"a message was not taken: {error}") from error
+                raise ClientGone(f"a message was not taken: {error}") from error
 
     def _wait_for_room(self, seconds: float) -> None:
         """Wait until the socket takes data, or for `seconds`."""
@@ -82,13 +82,13 @@ class Connection:
         """Return the next line, without its end.
 
         Raises:
-          Gone: there is none within `seconds`, it is too long, or the connection is closed.
+          ClientGone: there is none within `seconds`, it is too long, or the connection is closed.
         """
         deadline = self._clock.now() + seconds
         while not self._lines:
             remaining = deadline - self._clock.now()
             if remaining <= 0:
-                raise Gone(f"no reply within {seconds:g} s")
+                raise ClientGone(f"no reply within {seconds:g} s")
             for key, _ in self._selector.select(min(remaining, LOOK_SECONDS)):
                 if key.data:
                     key.data()
@@ -111,16 +111,16 @@ class Connection:
         except BlockingIOError:
             return
         except OSError as error:
-            raise Gone(f"the connection broke: {error}") from error
+            raise ClientGone(f"the connection broke: {error}") from error
         if not data:
-            raise Gone("the other end closed the connection")
+            raise ClientGone("the other end closed the connection")
         try:
             self._lines += self._buffer.feed(data)
         except protocol.TooLong as error:
-            raise Gone(str(error)) from error
+            raise ClientGone(str(error)) from error
 
 
-class Server(Closing):
+class TrackServer(Closing):
     """Waits for clients and lets each play the track.
 
     Listens as soon as it is made; use it as a context, or call `close`.
@@ -166,7 +166,7 @@ class Server(Closing):
         self._warn = warn or (lambda line: None)
         self._transport = transport_seconds
         self._seed, self._lifetime = seed, first_lifetime
-        self.trial: Trial | None = None
+        self.trial: TrackLifetime | None = None
         self._stop = threading.Event()
         self._listener = _listen(host, port)
         # A client that comes while this compiles waits for START, and its time begins with that.
@@ -180,7 +180,7 @@ class Server(Closing):
 
     def serve(
         self, sessions: int | None = 1, announcer: Announcer | None = None
-    ) -> Iterator[Trial]:
+    ) -> Iterator[TrackLifetime]:
         """Wait for clients, one after the other; yield the trial of each.
 
         Args:
@@ -210,11 +210,11 @@ class Server(Closing):
         except OSError:  # no client, or it is gone again
             return None
 
-    def _play(self, stream: socket.socket, announcer: Announcer | None) -> Trial:
+    def _play(self, stream: socket.socket, announcer: Announcer | None) -> TrackLifetime:
         """Let a client play the track."""
         connection = Connection(stream, self._clock, protocol.LONGEST_REPLY)
         connection.watch(self._listener, self._refuse)
-        self.trial = trial = Trial(
+        self.trial = trial = TrackLifetime(
             self._track,
             self._clock,
             announcer,
@@ -225,14 +225,14 @@ class Server(Closing):
         self._lifetime += 1
         try:
             self._converse(connection, trial)
-        except Gone as gone:
+        except ClientGone as gone:
             self._warn(f"client of lifetime {self._lifetime - 1} hung up on: {gone}")
             trial.hang_up(str(gone))
         finally:
             connection.close()
         return trial
 
-    def _converse(self, connection: Connection, trial: Trial) -> None:
+    def _converse(self, connection: Connection, trial: TrackLifetime) -> None:
         """Send every message and take the reply to it, up to FINISH."""
         number = 0
         while trial.waiting:
@@ -245,14 +245,14 @@ class Server(Closing):
         if trial.payload == protocol.FINISH and not trial.reason:
             connection.send(protocol.message(number, protocol.FINISH), self._transport)
 
-    def _reply(self, connection: Connection, number: int, seconds: float) -> Reply:
+    def _reply(self, connection: Connection, number: int, seconds: float) -> ClientLine:
         """Wait for the reply to one message; everything else that arrives is ignored."""
         deadline = self._clock.now() + seconds
         warned = False
         while True:
             remaining = deadline - self._clock.now()
             if remaining <= 0:
-                raise Gone(f"no reply to message {number} within {seconds:g} s")
+                raise ClientGone(f"no reply to message {number} within {seconds:g} s")
             reply = protocol.read_reply(connection.receive(remaining))
             if reply is not None and reply.number == number:
                 return reply

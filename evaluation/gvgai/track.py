@@ -26,7 +26,7 @@ TRAINING_PHASE, VALIDATION_PHASE = 1, 2
 
 
 @dataclass(frozen=True)
-class Level:
+class TrackLevel:
     """One level of a track.
 
     Attributes:
@@ -62,7 +62,7 @@ class Track:
     """
 
     name: str
-    levels: tuple[Level, ...]
+    levels: tuple[TrackLevel, ...]
     rules: Rules = field(default_factory=Rules)
     source: str = ""
 
@@ -117,7 +117,7 @@ def default_track() -> Track:
             {level: 203, difficulty: "hard"},
         ),
     )
-    track_levels = (Level("CartPole3D", _sorted(values), about) for about, values in levels)
+    track_levels = (TrackLevel("CartPole3D", _sorted(values), about) for about, values in levels)
     return Track("cartpole3d", tuple(track_levels), source="default track")
 
 
@@ -184,14 +184,14 @@ class _Reader:
         except ValueError as error:
             self._fail("levels", str(error))
 
-    def _level(self, place: str, value: JsonValue) -> Level:
+    def _level(self, place: str, value: JsonValue) -> TrackLevel:
         values = self._object(place, value, {"task"}, {"parameters", "about"})
         changes = values.get("parameters", {})
         if not isinstance(changes, dict):
             self._fail(f"{place}.parameters", "must be an object of values by path")
         task = self._text(f"{place}.task", values["task"])
         try:
-            return Level(
+            return TrackLevel(
                 task,
                 _sorted(registry.spec(task).expand(changes)),
                 self._text(f"{place}.about", values.get("about", "")),

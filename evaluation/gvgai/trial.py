@@ -1,7 +1,7 @@
 """One agent's way through a track on the server's side: messages to it, and effects of its replies.
 
-A `Trial` neither calls an agent nor uses a socket. Its caller sends `payload` while `waiting`, and
-passes the answer to `reply`.
+A `TrackLifetime` neither calls an agent nor uses a socket. Its caller sends `payload` while
+`waiting`, and passes the answer to `reply`.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from evaluation.gvgai.observation import (
     push,
     serialise,
 )
-from evaluation.gvgai.phases import Answer, Call, Lane, Phase
+from evaluation.gvgai.phases import Call, CallOutcome, Lane, Phase
 from evaluation.gvgai.picture import draw
 from evaluation.gvgai.results import (
     END_LINE,
@@ -58,7 +58,7 @@ class _Play:
 
     episode: Episode
     last_action: int = NIL
-    answer: Answer | None = None
+    answer: CallOutcome | None = None
     act_max_seconds: float = 0.0
     error: str = ""
 
@@ -78,10 +78,10 @@ def check_numbers(seed: int, lifetime: int) -> None:
 def warm_up(track: Track) -> None:
     """Compile all that a trial of the track needs, so that no agent's time is spent on it."""
     Session(track.schedule).compile()
-    _advance(phases.first(), Answer.GONE, phases.NO_LEVEL, False, counters.root(0), track)
+    _advance(phases.first(), CallOutcome.GONE, phases.NO_LEVEL, False, counters.root(0), track)
 
 
-class Trial:
+class TrackLifetime:
     """One lifetime of a track.
 
     Args:
@@ -173,7 +173,7 @@ class Trial:
     def view(self) -> View:
         """Data of the current observation."""
         play, episode = self._play, self._play.episode
-        broken_off = play.answer in (Answer.ABORT, Answer.OVERSPENT)
+        broken_off = play.answer in (CallOutcome.ABORT, CallOutcome.OVERSPENT)
         view = View(
             phase=self._phase_name(broken_off),
             validation=self._validation_flag(),
@@ -213,27 +213,27 @@ class Trial:
     def hang_up(self, error: str = "") -> None:
         """End the trial of an agent that is gone; the level in play counts as broken off."""
         if self.waiting:
-            self._take(protocol.Meaning(Answer.GONE), 0.0, error)
+            self._take(protocol.Meaning(CallOutcome.GONE), 0.0, error)
 
     def _take(self, meaning: protocol.Meaning, seconds: float, error: str) -> None:
         """Process a reply, and advance to the next call."""
         call, answer = self.call, meaning.answer
         if call == Call.START:
             self._announce_start(answer, error)
-        elif call == Call.INIT and answer != Answer.DONE:
+        elif call == Call.INIT and answer != CallOutcome.DONE:
             self._finish(answer, error)
         elif call == Call.ACT:
             answer = self._play_action(meaning, seconds)
-            if answer != Answer.DONE:
+            if answer != CallOutcome.DONE:
                 self._finish(answer, error)
         self._advance(answer, meaning.level)
         if self.call == Call.CLOSED:
             self.reason = _reason(call, answer) + (f" ({error})" if error else "")
 
-    def _announce_start(self, answer: Answer, error: str) -> None:
-        if answer == Answer.DONE:
+    def _announce_start(self, answer: CallOutcome, error: str) -> None:
+        if answer == CallOutcome.DONE:
             self._announcer.say(phase_line(Phase.FIRST))
-        elif answer == Answer.FAILED:
+        elif answer == CallOutcome.FAILED:
             self._announcer.result(
                 LevelResult(
                     game=self.track.name,
@@ -248,25 +248,25 @@ class Trial:
                 )
             )
 
-    def _play_action(self, meaning: protocol.Meaning, seconds: float) -> Answer:
+    def _play_action(self, meaning: protocol.Meaning, seconds: float) -> CallOutcome:
         """Play an action; return the outcome for the level."""
         play = self._play
         play.act_max_seconds = max(play.act_max_seconds, seconds)
-        if meaning.answer != Answer.DONE:
+        if meaning.answer != CallOutcome.DONE:
             return meaning.answer
         planar = isinstance(play.episode.env, Embedded)
         code = push(meaning.action, planar)
         play.last_action = meaning.action if code else NIL
         play.episode.step(code)
-        return Answer.OVER if play.episode.over else Answer.DONE
+        return CallOutcome.OVER if play.episode.over else CallOutcome.DONE
 
-    def _finish(self, answer: Answer, error: str) -> None:
+    def _finish(self, answer: CallOutcome, error: str) -> None:
         """Record and announce the end of the level in play."""
         play, episode, lane = self._play, self._play.episode, self._lane
         play.answer, play.error = answer, error
         totals = episode.result()
         out = self._disqualifies(answer)
-        winner = "PLAYER_DISQ" if out else _winner(episode, answer != Answer.OVER)
+        winner = "PLAYER_DISQ" if out else _winner(episode, answer != CallOutcome.OVER)
         code = WINNERS[winner]
         score = SCORE_DISQUALIFIED if out else final_score(code, episode.reward)
         validation = lane.phase == Phase.VALIDATION
@@ -288,8 +288,8 @@ class Trial:
                 winner=code,
                 score=score,
                 ticks=totals.length,
-                aborted=answer in (Answer.ABORT, Answer.GONE),
-                overspent=answer == Answer.OVERSPENT,
+                aborted=answer in (CallOutcome.ABORT, CallOutcome.GONE),
+                overspent=answer == CallOutcome.OVERSPENT,
                 act_max_ms=round(1e3 * play.act_max_seconds, 3),
                 performance=totals.performance,
                 complete=totals.complete,
@@ -298,12 +298,14 @@ class Trial:
             )
         )
 
-    def _disqualifies(self, answer: Answer | None) -> bool:
+    def _disqualifies(self, answer: CallOutcome | None) -> bool:
         """Whether the level ended in disqualification."""
-        overspent = self.track.rules.on_overspent == "disqualify" and answer == Answer.OVERSPENT
-        return answer == Answer.FAILED or overspent
+        overspent = (
+            self.track.rules.on_overspent == "disqualify" and answer == CallOutcome.OVERSPENT
+        )
+        return answer == CallOutcome.FAILED or overspent
 
-    def _advance(self, answer: Answer, level: int) -> None:
+    def _advance(self, answer: CallOutcome, level: int) -> None:
         """Advance to the next call, and open the level that it begins."""
         before, rules = self._lane, self.track.rules
         late = bool(rules.learning_over(self.elapsed)) or before.play + 1 >= rules.most_plays
@@ -339,9 +341,9 @@ class Trial:
         return self._play.episode.length
 
 
-def _reason(call: Call, answer: Answer) -> str:
+def _reason(call: Call, answer: CallOutcome) -> str:
     """Why a trial ended early."""
-    if answer == Answer.GONE:
+    if answer == CallOutcome.GONE:
         return f"no more replies while it waited for one to {call.name}"
     return {
         Call.START: "the constructor failed or was late",
@@ -365,7 +367,7 @@ def _half_width(params: Params) -> float:
 
 
 def _advance(
-    lane: Lane, answer: Answer, level: int, late: bool, key: rng.Words, track: Track
+    lane: Lane, answer: CallOutcome, level: int, late: bool, key: rng.Words, track: Track
 ) -> Lane:
     """Advance to the next call; see `phases.advance`."""
     arguments = np.int32(answer), np.int32(level), np.bool_(late)

@@ -34,7 +34,7 @@ Tasks = Sequence[str | _Pair]
 
 
 @dataclass(frozen=True)
-class Episodes:
+class TaskEpisodes:
     """Episodes of one task with one set of parameters; see `episodes`."""
 
     task: str
@@ -45,7 +45,7 @@ class Episodes:
 
 def episodes(
     task: str, count: int, parameters: Mapping[str, Value] | None = None, sub_episodes: int = 1
-) -> Episodes:
+) -> TaskEpisodes:
     """Describe episodes to play.
 
     Args:
@@ -64,11 +64,11 @@ def episodes(
         if not whole or not 1 <= number <= MAX_EPISODES:
             words = f"it must be a whole number from 1 to {MAX_EPISODES}"
             raise ValueError(f"{name} is {number!r}; {words}")
-    return Episodes(task, count, dict(parameters or {}), sub_episodes)
+    return TaskEpisodes(task, count, dict(parameters or {}), sub_episodes)
 
 
 @dataclass(frozen=True)
-class Phase:
+class SyllabusPhase:
     """A phase of training or evaluation.
 
     Attributes:
@@ -80,7 +80,7 @@ class Phase:
 
     number: int
     mode: Mode
-    episodes: tuple[Episodes, ...]
+    episodes: tuple[TaskEpisodes, ...]
     learning: bool
 
 
@@ -98,9 +98,11 @@ class Syllabus:
     name: str
     author: str = ""
     default_params: Mapping[str, Value] = field(default_factory=dict)
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[SyllabusPhase, ...] = ()
 
-    def train(self, *items: Episodes | Iterable[Episodes], learning: bool = True) -> "Syllabus":
+    def train(
+        self, *items: TaskEpisodes | Iterable[TaskEpisodes], learning: bool = True
+    ) -> "Syllabus":
         """Append a train phase.
 
         Args:
@@ -111,9 +113,9 @@ class Syllabus:
           ValueError: there are no episodes.
         """
         number = self.phases[-1].number + 1 if self.phases else 1
-        return self._with(Phase(number, "train", _flat(items), learning))
+        return self._with(SyllabusPhase(number, "train", _flat(items), learning))
 
-    def test(self, *items: Episodes | Iterable[Episodes]) -> "Syllabus":
+    def test(self, *items: TaskEpisodes | Iterable[TaskEpisodes]) -> "Syllabus":
         """Append a test phase of the train phase before it.
 
         Args:
@@ -126,9 +128,9 @@ class Syllabus:
             raise ValueError("a syllabus begins with training; call train() before test()")
         last = self.phases[-1]
         number = last.number + (last.mode == "test")
-        return self._with(Phase(number, "test", _flat(items), False))
+        return self._with(SyllabusPhase(number, "test", _flat(items), False))
 
-    def _with(self, phase: Phase) -> "Syllabus":
+    def _with(self, phase: SyllabusPhase) -> "Syllabus":
         if not phase.episodes:
             raise ValueError(f"a {phase.mode} phase needs episodes; pass some")
         return replace(self, phases=(*self.phases, phase))
@@ -169,18 +171,18 @@ class Syllabus:
             raise ValueError(f"syllabus {self.name!r}: {error.reason}") from error
 
 
-def _flat(items: Iterable[Episodes | Iterable[Episodes]]) -> tuple[Episodes, ...]:
+def _flat(items: Iterable[TaskEpisodes | Iterable[TaskEpisodes]]) -> tuple[TaskEpisodes, ...]:
     """Flatten episodes and iterables of episodes, in order."""
-    flat: list[Episodes] = []
+    flat: list[TaskEpisodes] = []
     for item in items:
-        flat += [item] if isinstance(item, Episodes) else item
+        flat += [item] if isinstance(item, TaskEpisodes) else item
     for item in flat:
-        if not isinstance(item, Episodes):
+        if not isinstance(item, TaskEpisodes):
             raise ValueError(f"{item!r} is not what episodes() returns; call episodes(task, count)")
     return tuple(flat)
 
 
-def _instructions(phases: Iterable[Phase]) -> list[JsonObject]:
+def _instructions(phases: Iterable[SyllabusPhase]) -> list[JsonObject]:
     """The phases as instructions of a syllabus."""
     entries: list[JsonObject] = []
     for phase in phases:

@@ -15,7 +15,7 @@ from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.l2m.syllabus import load
 from evaluation.logs.export import FORMATS, Logging, check_logged, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
-from evaluation.metrics.registry import Row
+from evaluation.metrics.registry import MetricRow
 from evaluation.records import MEASURES, Records
 from evaluation.report import Report, html, summarise_records
 from evaluation.report.custom import check_needs
@@ -24,7 +24,7 @@ from evaluation.tasks import Tasks
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Playing):
+class SyllabusRun(Playing):
     """Settings of a run and of its files, in addition to those of `Playing`.
 
     Attributes:
@@ -45,7 +45,7 @@ class Job(Playing):
     log_lifetimes: tuple[int, ...] = ()
     log_format: str = "l2logger"
     worker: int | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MetricRow, ...] = ()
     logging: Logging | None = None
     keep_memory: bool = False
     files = ResultFiles("report.json", ("schedule.json", "records.parquet", "report.html", "logs"))
@@ -120,7 +120,7 @@ class Job(Playing):
 
 
 def run(
-    job: Job,
+    job: SyllabusRun,
     schedule: Schedule,
     progress: scanner.Progress | None = None,
     stop: Stop | None = None,
@@ -159,7 +159,7 @@ def run(
     return report
 
 
-def _write(job: Job, records: Records, report: Report) -> None:
+def _write(job: SyllabusRun, records: Records, report: Report) -> None:
     """Write all files; the report comes last and marks the results as complete."""
     with results(job.out, job.files.marker) as folder:
         write_whole(folder / "schedule.json", records.schedule.dumps())

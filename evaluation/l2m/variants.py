@@ -9,8 +9,8 @@ from evaluation.l2m.document import Document, short, show
 from evaluation.positions import Path
 from evaluation.schedule import Parameters, Value, Variant
 from jaxsim import novelty, parameters, registry
+from jaxsim.env_spec import EnvSpec
 from jaxsim.parameters import Parameter
-from jaxsim.registry import EnvSpec
 
 PACKAGE = "jaxsim"
 """Package of the tasks of this project, in names such as "$jaxsim:CartPole3D"."""

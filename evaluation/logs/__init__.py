@@ -26,10 +26,10 @@ from evaluation.lazy import exports
 if TYPE_CHECKING:
     from evaluation.logs.l2logger import FORMAT_VERSION as FORMAT_VERSION
     from evaluation.logs.l2logger import DataLogger as DataLogger
-    from evaluation.logs.l2logger import Log as Log
+    from evaluation.logs.l2logger import L2LoggerLog as L2LoggerLog
+    from evaluation.logs.l2logger import L2LoggerRow as L2LoggerRow
     from evaluation.logs.l2logger import LogColumns as LogColumns
     from evaluation.logs.l2logger import LogError as LogError
-    from evaluation.logs.l2logger import LogRow as LogRow
     from evaluation.logs.l2logger import Problem as Problem
     from evaluation.logs.l2logger import RecordError as RecordError
     from evaluation.logs.l2logger import Regime as Regime

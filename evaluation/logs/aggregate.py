@@ -82,7 +82,7 @@ def l2logger_table(log: LogColumns, cut_off: str = "drop") -> dict[str, Column]:
     }
 
 
-def learnkit_table(log: learnkit.Log, cut_off: str = "keep") -> dict[str, Column]:
+def learnkit_table(log: learnkit.LearnkitLog, cut_off: str = "keep") -> dict[str, Column]:
     """Columns of data-log.tsv and the parameters of each block, in order of episodes.
 
     Args:
@@ -101,7 +101,7 @@ def learnkit_table(log: learnkit.Log, cut_off: str = "keep") -> dict[str, Column
     }
 
 
-def _learnkit_cells(row: learnkit.LogRow) -> dict[str, Any]:
+def _learnkit_cells(row: learnkit.LearnkitRow) -> dict[str, Any]:
     when = "" if row.timestamp is None else timestamp_text(row.timestamp)
     return {
         "timestamp": when,

@@ -19,7 +19,7 @@ _PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckedRow:
     """The row that is checked.
 
     Attributes:

@@ -285,7 +285,7 @@ def _measures(
     return {"reward": info.pop("reward")}, info
 
 
-def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[learnkit.LogRow]:
+def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[learnkit.LearnkitRow]:
     schedule, seed = records.schedule, records.metadata.get("seed")
     worker = worker_of(records, "env", learnkit.DEFAULT_WORKER)
     columns: Mapping[str, list[JsonValue]] = {
@@ -302,7 +302,7 @@ def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[lear
         block = schedule.blocks[index]
         values = {name: columns[name][episode] for name in totals}
         measures, extras = _measures(hooks[block.task], block.task, values)
-        yield learnkit.LogRow(
+        yield learnkit.LearnkitRow(
             phase=f"{block.phase}.{block.mode}",
             class_name=re.sub(r"[^0-9A-Za-z_.-]+", "_", block.task),
             params=dict(block.parameters),

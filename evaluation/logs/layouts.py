@@ -115,7 +115,7 @@ def _of_l2logger(log: LogColumns) -> Overview:
     return Overview(title, _REGIME_COLUMNS, rows, log.warnings)
 
 
-def _of_learnkit(log: learnkit.Log) -> Overview:
+def _of_learnkit(log: learnkit.LearnkitLog) -> Overview:
     """Blocks with numbers of their episodes, over all workers."""
     episodes: dict[int, set[int]] = {block.block: set() for block in log.blocks}
     counts, cut = dict.fromkeys(episodes, 0), dict.fromkeys(episodes, 0)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from evaluation.metrics.reasons import Reason as Reason
     from evaluation.metrics.registry import Lifetime as Lifetime
     from evaluation.metrics.registry import MetricError as MetricError
-    from evaluation.metrics.registry import Row as Row
+    from evaluation.metrics.registry import MetricRow as MetricRow
     from evaluation.metrics.registry import metric as metric
     from evaluation.metrics.statistics import DEFAULT_LEVEL as DEFAULT_LEVEL
     from evaluation.metrics.statistics import DEFAULT_RESAMPLES as DEFAULT_RESAMPLES

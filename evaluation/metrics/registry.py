@@ -46,7 +46,7 @@ class MetricError(ValueError):
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """One metric.
 
     Attributes:
@@ -135,9 +135,9 @@ def metric(
     name: str = "",
     missing: str = "",
     capability: str = "",
-    bounds: tuple[float, float] = Row.bounds,
+    bounds: tuple[float, float] = MetricRow.bounds,
 ) -> Callable[[F], F]:
-    """Give a function a row, so that ``--metric FILE.py`` finds it; the fields are those of `Row`.
+    """Give a function a `MetricRow` of these fields, so that ``--metric FILE.py`` finds it.
 
     Raises:
       ValueError: an unknown scope or direction.
@@ -146,7 +146,7 @@ def metric(
     _check_word("direction", direction, get_args(Direction))
 
     def decorate(function: F) -> F:
-        row = Row(
+        row = MetricRow(
             name or function.__name__,
             function,
             scope,  # type: ignore[arg-type]  # checked above
@@ -174,14 +174,14 @@ def _first_line(function: ArrayFunction) -> str:
     return (inspect.getdoc(function) or function.__name__).split("\n")[0]
 
 
-def row_of(function: object) -> Row | None:
+def row_of(function: object) -> MetricRow | None:
     """The row of a custom metric; None for an object that is not a metric.
 
     A plain function of two parameters is called with (values, counts) and gives one number per
     block.
     """
     row = getattr(function, "metric_row", None)
-    if isinstance(row, Row):
+    if isinstance(row, MetricRow):
         return row
     if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != 2:
         return None
@@ -197,7 +197,7 @@ def _with_names(function: ArrayFunction) -> ArrayFunction:
     return call
 
 
-def check_names(rows: Sequence[Row], reserved: Iterable[str] = ()) -> None:
+def check_names(rows: Sequence[MetricRow], reserved: Iterable[str] = ()) -> None:
     """Check that no two metrics have one name.
 
     Args:
@@ -216,7 +216,7 @@ def check_names(rows: Sequence[Row], reserved: Iterable[str] = ()) -> None:
         names.add(row.name)
 
 
-def compute(row: Row, lifetime: Lifetime, plain: bool = False) -> Numbers:
+def compute(row: MetricRow, lifetime: Lifetime, plain: bool = False) -> Numbers:
     """Compute a custom metric for one lifetime.
 
     Args:
@@ -268,12 +268,12 @@ def compute(row: Row, lifetime: Lifetime, plain: bool = False) -> Numbers:
     return Numbers(np.where(finite, values, np.nan), codes)
 
 
-def _shape(row: Row, lifetime: Lifetime) -> tuple[int, ...]:
+def _shape(row: MetricRow, lifetime: Lifetime) -> tuple[int, ...]:
     sizes = {"block": (len(lifetime.counts),), "task": (len(lifetime.task_names),)}
     return sizes.get(row.scope, ())
 
 
-def _reasons(row: Row, values: Floats, why: object) -> npt.NDArray[np.int32]:
+def _reasons(row: MetricRow, values: Floats, why: object) -> npt.NDArray[np.int32]:
     absent = ~np.isfinite(values)
     texts = np.broadcast_to(np.asarray(why, object), values.shape)
     if any(not isinstance(text, str) or not text for text in texts[absent].ravel()):
@@ -288,7 +288,7 @@ def _reasons(row: Row, values: Floats, why: object) -> npt.NDArray[np.int32]:
     return np.array(codes, np.int32).reshape(values.shape)
 
 
-def over_lifetimes(rows: Sequence[Row], lifetimes: Iterable[Lifetime]) -> dict[str, Numbers]:
+def over_lifetimes(rows: Sequence[MetricRow], lifetimes: Iterable[Lifetime]) -> dict[str, Numbers]:
     """Compute custom metrics for many lifetimes of one shape.
 
     Returns:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from evaluation.metrics.registry import Direction, Row, Scope
+from evaluation.metrics.registry import Direction, MetricRow, Scope
 
 _DOCUMENT: Final = "L2M Metrics Framework (2019), section 2.1"
 _LIFELONG: Final = "l2metrics 3.1"
@@ -15,7 +15,7 @@ CAPABILITIES: Final = (
     "goal_driven_perception",
     "safety_and_monitoring",
 )
-"""The core capabilities of the 2019 document, as named in `Row.capability`."""
+"""The core capabilities of the 2019 document, as named in `MetricRow.capability`."""
 _CL, _ANT, _, _, _SAFETY = CAPABILITIES
 _BLOCKS, _TASKS, _EXPERTS = ("blocks",), ("blocks", "tasks"), ("blocks", "tasks", "experts")
 _PREDICTS, _BASELINE = ("predictions",), ("baseline",)
@@ -34,36 +34,44 @@ def _row(
     unit: str,
     text: str,
     **fields: Any,
-) -> Row:
-    fields = {"bounds": _BOUNDS.get(unit, Row.bounds)} | fields
-    return Row(name, kernel, scope, text, direction=direction, unit=unit, family=family, **fields)
+) -> MetricRow:
+    fields = {"bounds": _BOUNDS.get(unit, MetricRow.bounds)} | fields
+    return MetricRow(
+        name, kernel, scope, text, direction=direction, unit=unit, family=family, **fields
+    )
 
 
-def _2019(name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any) -> Row:
+def _2019(
+    name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any
+) -> MetricRow:
     fields = {"needs": _BLOCKS, "source": _DOCUMENT, "capability": _CL} | extra
     return _row("2019", name, kernel, "block", direction, unit, text, **fields)
 
 
 def _command(
     name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any
-) -> Row:
+) -> MetricRow:
     fields = {"needs": _BLOCKS, "source": "l2metrics 0.3", "capability": _CL} | extra
     return _row("2019 command", name, kernel, "block", direction, unit, text, **fields)
 
 
-def _lifelong(name: str, kernel: str, scope: Scope, unit: str, text: str, **extra: Any) -> Row:
+def _lifelong(
+    name: str, kernel: str, scope: Scope, unit: str, text: str, **extra: Any
+) -> MetricRow:
     fields = {"needs": _TASKS, "source": _LIFELONG, "capability": _ANT} | extra
     return _row("3.1", name, kernel, scope, "higher", unit, text, **fields)
 
 
 def _pred(
     name: str, kernel: str, scope: Scope, direction: Direction, unit: str, text: str, **extra: Any
-) -> Row:
+) -> MetricRow:
     fields = {"needs": _PREDICTS, "capability": _SAFETY} | extra
     return _row("predictions", name, kernel, scope, direction, unit, text, **fields)
 
 
-def _trial(name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any) -> Row:
+def _trial(
+    name: str, kernel: str, direction: Direction, unit: str, text: str, **extra: Any
+) -> MetricRow:
     fields = {"source": _WSU, "capability": _SAFETY} | extra
     return _row("experiment", name, f"novelty.{kernel}", "trial", direction, unit, text, **fields)
 
@@ -90,7 +98,7 @@ METRICS: Final = (
           heading="maintenance: saturation", bounds=_SIGNED),
     _2019(_TIME, f"{_FRAMEWORK}performance_maintenance", "higher", _EPISODES,
           "time to saturation of the training block minus that of a later test",
-          heading="maintenance: time", bounds=Row.bounds),
+          heading="maintenance: time", bounds=MetricRow.bounds),
     # Of blocks, in the command of 2019 only.
     _command("STE_normalized_saturation", f"{_TRANSFER}ste_relative", "higher", "",
              "saturation value over that of the single-task expert", needs=_EXPERTS,
@@ -248,7 +256,7 @@ SHARES: Final = frozenset(row.name for row in METRICS if row.unit == _SHARE)
 """Metrics that are yes or no, or the mean of such; their intervals are Wilson's."""
 
 
-def bounds_of(rows: Sequence[Row] = (), unit: bool = False) -> dict[str, tuple[float, float]]:
+def bounds_of(rows: Sequence[MetricRow] = (), unit: bool = False) -> dict[str, tuple[float, float]]:
     """Bounds of all metrics by name.
 
     Args:

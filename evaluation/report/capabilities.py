@@ -15,7 +15,7 @@ import numpy as np
 from evaluation.json_types import JsonObject
 from evaluation.metrics import DEFAULT_WINDOW, Numbers, Reason, syllabus_scores
 from evaluation.metrics.numerics import masked_mean
-from evaluation.metrics.registry import Row
+from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.metrics.table import BY_NAME, CAPABILITIES
 from evaluation.records import Records
@@ -26,7 +26,7 @@ from evaluation.report.novelty import novelty_scores
 
 
 @dataclass(frozen=True)
-class Score:
+class CapabilityScore:
     """Average over lifetimes and syllabi, with its interval.
 
     Attributes:
@@ -59,8 +59,8 @@ class Capability:
       metrics: name -> score of each metric.
     """
 
-    averages: Mapping[str, Score]
-    metrics: Mapping[str, Score]
+    averages: Mapping[str, CapabilityScore]
+    metrics: Mapping[str, CapabilityScore]
 
     def to_json(self) -> JsonObject:
         """Return plain JSON values."""
@@ -74,7 +74,7 @@ def lifetime_scores(
     records: Records,
     measure: str = "performance",
     window: int = DEFAULT_WINDOW,
-    rows: Sequence[Row] = (),
+    rows: Sequence[MetricRow] = (),
 ) -> dict[str, Numbers]:
     """Score each lifetime of a run by every metric: name -> (L,) numbers.
 
@@ -94,7 +94,7 @@ def lifetime_scores(
 
 
 def capability_scores(
-    runs: Sequence[Mapping[str, Numbers]], rows: Sequence[Row] = (), seed: int = 0
+    runs: Sequence[Mapping[str, Numbers]], rows: Sequence[MetricRow] = (), seed: int = 0
 ) -> dict[str, Capability]:
     """Average the scores of lifetimes to a score for each core capability.
 
@@ -108,8 +108,8 @@ def capability_scores(
     """
     table = {**BY_NAME, **{row.name: row for row in rows}}
     names = [name for name in dict.fromkeys(name for run in runs for name in run) if name in table]
-    scores: dict[str, dict[str, Score]] = {}
-    averages: dict[str, dict[str, Score]] = {}
+    scores: dict[str, dict[str, CapabilityScore]] = {}
+    averages: dict[str, dict[str, CapabilityScore]] = {}
     for capability in CAPABILITIES:
         members = [name for name in names if table[name].capability == capability]
         by_name = {name: _score([run.get(name) for run in runs], (name,), seed) for name in members}
@@ -140,7 +140,7 @@ def _mean_of(run: Mapping[str, Numbers], names: Sequence[str]) -> Numbers | None
     return Numbers(np.where(count > 0, mean, np.nan), codes)
 
 
-def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) -> Score:
+def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) -> CapabilityScore:
     """Mean over syllabi of the means over lifetimes, with its interval.
 
     Source: G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), for the interval of a sum.
@@ -148,7 +148,7 @@ def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) ->
     values = [np.asarray(run.values, np.float64) for run in runs if run is not None]
     values = [scores for scores in values if np.isfinite(scores).any()]
     if not values:
-        return Score(np.nan, np.nan, np.nan, 0, names)
+        return CapabilityScore(np.nan, np.nan, np.nan, 0, names)
     means = np.array([np.nanmean(scores) for scores in values])
     intervals = [bootstrap_interval(scores, seed, method="calibrated") for scores in values]
     below, above = (
@@ -156,4 +156,4 @@ def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) ->
         for end in ("low", "high")
     )
     mean, count = float(means.mean()), len(values)
-    return Score(mean, mean - below / count, mean + above / count, count, names)
+    return CapabilityScore(mean, mean - below / count, mean + above / count, count, names)

@@ -21,7 +21,7 @@ from evaluation.metrics import (
 )
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
 from evaluation.metrics.reasons import sentence_of
-from evaluation.metrics.registry import Row
+from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import INTERVALS, Bounds
 from evaluation.metrics.table import METRICS, bounds_of, names_of
 from evaluation.records import UNIT_MEASURES, Records
@@ -234,7 +234,7 @@ def compare_records(
     window: int = DEFAULT_WINDOW,
     seed: int = 0,
     paired: bool = False,
-    rows: Sequence[Row] = (),
+    rows: Sequence[MetricRow] = (),
 ) -> Comparison:
     """Compute every metric of two runs and the probability that the first does better.
 

@@ -28,7 +28,7 @@ from evaluation.report.tables import (
     with_tasks,
     with_value,
 )
-from evaluation.report.transfer import Transfer
+from evaluation.report.transfer import CurveTransfer
 
 STATISTIC_HEADINGS = {
     "mean": "mean",
@@ -176,7 +176,7 @@ def print_capabilities(
         console.print(table)
 
 
-def print_transfer(console: Console, pairs: Sequence[Transfer]) -> None:
+def print_transfer(console: Console, pairs: Sequence[CurveTransfer]) -> None:
     """Print areas between learning curves; nothing if there are none."""
     title, numbers = "Transfer (area between learning curves)", ("area", "95 % interval")
     table = simple_table(title, ("from", "to"), (*numbers, "lifetimes"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from evaluation.metrics.registry import MetricError, Row, check_names, row_of
+from evaluation.metrics.registry import MetricError, MetricRow, check_names, row_of
 from evaluation.metrics.table import BY_NAME
 
 RUN_FIELDS: Final = (
@@ -17,7 +17,7 @@ RUN_FIELDS: Final = (
 """Fields of `Lifetime` that a run of a syllabus has; the last three only if the agent predicts."""
 
 
-def check_needs(rows: Sequence[Row], fields: Sequence[str] = RUN_FIELDS) -> None:
+def check_needs(rows: Sequence[MetricRow], fields: Sequence[str] = RUN_FIELDS) -> None:
     """Check, before anything is played, that a run will have the fields that metrics need.
 
     Raises:
@@ -31,7 +31,7 @@ def check_needs(rows: Sequence[Row], fields: Sequence[str] = RUN_FIELDS) -> None
             )
 
 
-def load_rows(texts: Iterable[str]) -> tuple[Row, ...]:
+def load_rows(texts: Iterable[str]) -> tuple[MetricRow, ...]:
     """Load metrics from Python files.
 
     Args:
@@ -41,7 +41,7 @@ def load_rows(texts: Iterable[str]) -> tuple[Row, ...]:
     Raises:
       ValueError: there is no such file or name, a file has no metric, or two metrics have one name.
     """
-    rows: list[Row] = []
+    rows: list[MetricRow] = []
     for text in texts:
         candidates = defined(text, lambda value: row_of(value) is not None)
         with_row = [value for value in candidates.values() if hasattr(value, "metric_row")]

@@ -9,7 +9,7 @@ import numpy as np
 from evaluation.json_types import JsonObject
 from evaluation.logs.export import task_labels
 from evaluation.metrics import Summary, summarise_all
-from evaluation.metrics.registry import Lifetime, Row, over_all, over_lifetimes
+from evaluation.metrics.registry import Lifetime, MetricRow, over_all, over_lifetimes
 from evaluation.metrics.table import bounds_of
 from evaluation.records import UNIT_MEASURES, Records
 from evaluation.report.entries import entry_of
@@ -26,7 +26,7 @@ class CustomNumbers:
         tasks.
     """
 
-    def __init__(self, rows: Sequence[Row], lifetimes: Iterable[Lifetime]) -> None:
+    def __init__(self, rows: Sequence[MetricRow], lifetimes: Iterable[Lifetime]) -> None:
         """Compute the metrics.
 
         Raises:
@@ -83,7 +83,7 @@ def lifetimes_of(
 
 
 def custom_numbers(
-    rows: Sequence[Row],
+    rows: Sequence[MetricRow],
     records: Records,
     measure: str = "performance",
     tasks: Sequence[str] = (),
@@ -102,7 +102,7 @@ class CustomSummary:
       blocks: name -> summary with (B,) arrays.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[MetricRow, ...]
     lifetime: Mapping[str, Summary]
     blocks: Mapping[str, Summary]
 
@@ -123,7 +123,7 @@ class CustomSummary:
 
 
 def summarise_custom(
-    rows: Sequence[Row], records: Records, seed: int = 0, measure: str = "performance"
+    rows: Sequence[MetricRow], records: Records, seed: int = 0, measure: str = "performance"
 ) -> CustomSummary:
     """Compute custom metrics with 95 % intervals over lifetimes.
 

@@ -53,7 +53,7 @@ Dots: TypeAlias = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
-class Regime:
+class PlotRegime:
     """A maximal sequence of episodes of one task in one block.
 
     Attributes:
@@ -234,11 +234,11 @@ class _Lifetime:
         table = dict(zip(numbers.astype(int).tolist(), terms.tolist(), strict=True))
         return [table.get(number, mean) for number, mean in means.items()]
 
-    def of(self, task: str, training: bool) -> list[Regime]:
+    def of(self, task: str, training: bool) -> list[PlotRegime]:
         """The training or evaluation regimes of a task, in order."""
         return [r for r in self.regimes if r.task == task and r.training == training]
 
-    def place_before(self, regime: Regime) -> float:
+    def place_before(self, regime: PlotRegime) -> float:
         """Amount of learning before a regime, in units of the horizontal axis."""
         first = int(regime.rows[0])
         return float(self.places[first - 1]) if first else 0.0
@@ -253,7 +253,7 @@ def _mean(values: Floats) -> float:
     return float(finite.mean()) if len(finite) else math.nan
 
 
-def _regimes(data: pa.Table) -> list[Regime]:
+def _regimes(data: pa.Table) -> list[PlotRegime]:
     """Regimes of a table, without those that metrics ignore.
 
     If a lifetime has sleep blocks, only tests during sleep count; tests awake are left out.
@@ -273,7 +273,7 @@ def _regimes(data: pa.Table) -> list[Regime]:
         if kind == "test" and has_sleep and rows[start][-1] == "wake":
             continue
         episodes = np.arange(start, stop)
-        regimes.append(Regime(number, int(block), str(task), kind == "train", episodes))
+        regimes.append(PlotRegime(number, int(block), str(task), kind == "train", episodes))
     return regimes
 
 

@@ -11,7 +11,7 @@ from evaluation.logs.export import task_labels
 from evaluation.metrics import Reason, Summary, summarise_all
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
 from evaluation.metrics.numerics import Numbers
-from evaluation.metrics.registry import Row
+from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import Bounds
 from evaluation.records import MEASURES, UNIT_MEASURES, Records
 from evaluation.report.custom_metrics import custom_numbers
@@ -63,7 +63,7 @@ def lifelong_metrics(
     records: Records,
     measure: str = "performance",
     ranges: Ranges | None = None,
-    rows: Sequence[Row] = (),
+    rows: Sequence[MetricRow] = (),
 ) -> Lifelong:
     """Compute the metrics of l2metrics 3.1 and custom metrics for every lifetime.
 

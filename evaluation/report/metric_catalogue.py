@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evaluation.json_types import JsonObject
-from evaluation.metrics.registry import Row
+from evaluation.metrics.registry import MetricRow
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,19 +16,19 @@ FIELDS = (
 )
 
 
-def kernel_of(row: Row) -> str:
+def kernel_of(row: MetricRow) -> str:
     """Qualified name of the function of a metric."""
     if isinstance(row.kernel, str):
         return f"evaluation.metrics.{row.kernel}"
     return f"{row.kernel.__module__}:{row.kernel.__qualname__}"
 
 
-def bounds(row: Row) -> list[float | None]:
+def bounds(row: MetricRow) -> list[float | None]:
     """Return the bounds of a metric; None for an infinite one."""
     return [float(bound) if math.isfinite(bound) else None for bound in row.bounds]
 
 
-def as_json(rows: Sequence[Row]) -> list[JsonObject]:
+def as_json(rows: Sequence[MetricRow]) -> list[JsonObject]:
     """Return rows as plain JSON values."""
     return [
         {name: getattr(row, name) for name in FIELDS}
@@ -37,14 +37,14 @@ def as_json(rows: Sequence[Row]) -> list[JsonObject]:
     ]
 
 
-def details(row: Row) -> str:
+def details(row: MetricRow) -> str:
     """All fields of a metric, one per line."""
-    between = "{:g} to {:g}".format(*row.bounds) if row.bounds != Row.bounds else ""
+    between = "{:g} to {:g}".format(*row.bounds) if row.bounds != MetricRow.bounds else ""
     values = as_json([row])[0] | {"needs": ", ".join(row.needs), "bounds": between}
     return "\n".join(f"{name:11} {value}" for name, value in values.items() if value)
 
 
-def table(rows: Sequence[Row]) -> "Table":
+def table(rows: Sequence[MetricRow]) -> "Table":
     """A table with one row per metric; needs rich."""
     from rich import box
     from rich.table import Table

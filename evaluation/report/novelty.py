@@ -8,7 +8,7 @@ import numpy as np
 from evaluation.json_types import JsonObject
 from evaluation.metrics import Summary, summarise_all
 from evaluation.metrics.novelty.lifetimes import (
-    Predictions,
+    EpisodePredictions,
     is_default,
     novelty_by_block,
     novelty_by_lifetime,
@@ -80,7 +80,7 @@ def _changes(task: str, parameters: Values) -> bool:
     )
 
 
-def predictions_of(records: Records) -> Predictions | None:
+def predictions_of(records: Records) -> EpisodePredictions | None:
     """Novelty predictions of a run; None if there are none or no block is novel."""
     schedule, levels = records.schedule, np.asarray(records.novelty_levels, np.int32)
     novel = novel_variants(schedule, levels)
@@ -88,7 +88,7 @@ def predictions_of(records: Records) -> Predictions | None:
         return None
     variants, blocks = schedule.block_variants(), schedule.episode_blocks()
     digits = np.where(novel & (levels == 0), -1, levels)
-    predictions = Predictions(
+    predictions = EpisodePredictions(
         level=records.columns["predicted_level"],
         probability=records.columns["predicted_probability"],
         threshold=records.columns["threshold"],

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.logs.export import task_labels
-from evaluation.metrics.l2m.experts import Curve, Experts, pad_experts
+from evaluation.metrics.l2m.experts import ExpertCurve, Experts, pad_experts
 from evaluation.metrics.l2m.lifetimes import LifetimeMetrics, MetricOptions, lifetime_metrics
-from evaluation.metrics.l2m.scaling import Range
+from evaluation.metrics.l2m.scaling import TaskRange
 from evaluation.metrics.l2m.structure import Structure, find_structure
 from evaluation.records import MEASURES, Records
 
@@ -44,7 +44,7 @@ def record_metrics(
     measure: str = "performance",
     options: MetricOptions | None = None,
     aware: bool = True,
-    experts: Mapping[str, Sequence[Curve]] | None = None,
+    experts: Mapping[str, Sequence[ExpertCurve]] | None = None,
     precision: str = "float64",
     ranges: Mapping[str, tuple[float, float]] | None = None,
     compiled: bool = True,
@@ -106,7 +106,7 @@ class _Kernel(NamedTuple):
 
     experts: Experts
     options: MetricOptions
-    ranges: Range | None
+    ranges: TaskRange | None
     precision: str
     compiled: bool
 
@@ -130,7 +130,9 @@ class _Kernel(NamedTuple):
         return *narrow, experts, self.options, ranges
 
 
-def _range(tasks: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None) -> Range | None:
+def _range(
+    tasks: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None
+) -> TaskRange | None:
     """(1, K) bounds of the tasks' ranges."""
     if ranges is None:
         return None
@@ -138,7 +140,7 @@ def _range(tasks: Sequence[str], ranges: Mapping[str, tuple[float, float]] | Non
     if missing:
         raise ValueError(f"ranges has none for {', '.join(missing)}; it must have all tasks")
     low, high = np.array([ranges[task] for task in tasks], np.float64).T
-    return Range(low[None], high[None])
+    return TaskRange(low[None], high[None])
 
 
 def _curves(

@@ -85,7 +85,7 @@ class RunResults:
 
 
 @dataclass
-class _Run:
+class _ResultRun:
     """One run of a result file."""
 
     name: str
@@ -131,7 +131,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _read(path: Path) -> Iterator[_Run]:
+def _read(path: Path) -> Iterator[_ResultRun]:
     """The runs of one file."""
     content = read_json(path, MAX_BYTES, "a result")
     runs = content if isinstance(content, list) else [content]
@@ -150,11 +150,11 @@ def _read(path: Path) -> Iterator[_Run]:
             )
 
 
-def _of_l2metrics(values: JsonMapping, path: Path, where: str) -> _Run:
+def _of_l2metrics(values: JsonMapping, path: Path, where: str) -> _ResultRun:
     name = values["run_id"]
     if not isinstance(name, str):
         raise ValueError(f"{where}: run_id must be a text, not {name!r}")
-    run = _Run(name, path)
+    run = _ResultRun(name, path)
     for key, value in values.items():
         if key in ("run_id", "task_metrics", "why"):
             continue
@@ -171,7 +171,7 @@ def _of_l2metrics(values: JsonMapping, path: Path, where: str) -> _Run:
     return run
 
 
-def _add_reasons(run: _Run, why: JsonMapping) -> None:
+def _add_reasons(run: _ResultRun, why: JsonMapping) -> None:
     """Add the reasons of nulls; only files of this package have them."""
     run.reasons = {name: text for name, text in why.items() if isinstance(text, str)}
     by_task = why.get("task_metrics")
@@ -180,7 +180,7 @@ def _add_reasons(run: _Run, why: JsonMapping) -> None:
             run.task_reasons[task, name] = str(text)
 
 
-def _add_of_task(run: _Run, task: str, key: str, value: JsonValue, where: str) -> None:
+def _add_of_task(run: _ResultRun, task: str, key: str, value: JsonValue, where: str) -> None:
     """Add one entry of a task: a number, a list, or an object with a list per other task."""
     name = f"task_metrics.{task}.{key}"
     if _is_number(value):
@@ -193,9 +193,9 @@ def _add_of_task(run: _Run, task: str, key: str, value: JsonValue, where: str) -
             run.transfer[key, task, other] = list(_flat(single, where, f"{name}.{other}"))
 
 
-def _of_report(values: JsonMapping, path: Path, where: str) -> _Run:
+def _of_report(values: JsonMapping, path: Path, where: str) -> _ResultRun:
     """The run of a `report.json`, whose entries have mean, interval and statistics."""
-    run = _Run(path.resolve().parent.name, path)
+    run = _ResultRun(path.resolve().parent.name, path)
     groups = ("metrics", "blocks", "lifelong", "novelty", "capabilities", "own_metrics")
     run.about = {key: value for key, value in values.items() if key not in groups}
     _add_means(run, values["metrics"], where, "metrics")
@@ -216,7 +216,7 @@ def _of_report(values: JsonMapping, path: Path, where: str) -> _Run:
     return run
 
 
-def _add_blocks(run: _Run, blocks: JsonValue, where: str, name: str) -> None:
+def _add_blocks(run: _ResultRun, blocks: JsonValue, where: str, name: str) -> None:
     """Add the means of every block."""
     if not isinstance(blocks, list):
         raise ValueError(f"{where}: {name} must be a list")
@@ -230,7 +230,7 @@ def _add_blocks(run: _Run, blocks: JsonValue, where: str, name: str) -> None:
             column.append(_number(mean, where, f"{at}.metrics.{metric}.mean"))
 
 
-def _add_means(run: _Run, metrics: JsonValue, where: str, at: str) -> None:
+def _add_means(run: _ResultRun, metrics: JsonValue, where: str, at: str) -> None:
     """Add means and intervals of whole lifetimes."""
     for name, entry in _object(metrics, where, at).items():
         entry = _object(entry, where, f"{at}.{name}")
@@ -270,7 +270,7 @@ def _flat(values: Sequence[JsonValue], where: str, name: str) -> Iterator[float]
         yield from (_number(number, where, name) for number in inner)
 
 
-def _arrays(runs: Sequence[_Run]) -> RunResults:
+def _arrays(runs: Sequence[_ResultRun]) -> RunResults:
     tasks = list(dict.fromkeys(task for run in runs for task in _tasks_of(run)))
     place = {task: index for index, task in enumerate(tasks)}
     shape = len(runs), len(tasks)
@@ -312,7 +312,7 @@ def _arrays(runs: Sequence[_Run]) -> RunResults:
     )
 
 
-def _each(runs: Sequence[_Run], name: str) -> Iterator[tuple[int, JsonValue, JsonValue]]:
+def _each(runs: Sequence[_ResultRun], name: str) -> Iterator[tuple[int, JsonValue, JsonValue]]:
     """Yield (run number, key, value) of one field of all runs."""
     for number, run in enumerate(runs):
         for key, value in getattr(run, name).items():
@@ -343,12 +343,12 @@ def _padded(shape: tuple[int, ...], entries: Entries) -> dict[str, Floats]:
     return arrays
 
 
-def _tasks_of(run: _Run) -> Iterator[str]:
+def _tasks_of(run: _ResultRun) -> Iterator[str]:
     yield from run.tasks
     yield from (other for _, _, other in run.transfer)
 
 
-def _unique_names(runs: Sequence[_Run]) -> tuple[str, ...]:
+def _unique_names(runs: Sequence[_ResultRun]) -> tuple[str, ...]:
     """Names of the runs, with folder or position where a name is not unique."""
     count = Counter(run.name for run in runs)
     folders = [str(run.source.resolve().parent) for run in runs]

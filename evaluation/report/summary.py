@@ -10,7 +10,7 @@ from evaluation.metrics import (
     summarise_all,
     syllabus_scores,
 )
-from evaluation.metrics.registry import Row
+from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.metrics.table import bounds_of
 from evaluation.records import UNIT_MEASURES, Records
@@ -49,7 +49,7 @@ class Report:
     syllabus: dict[str, Summary]
     lifelong: LifelongSummary
     novelty: NoveltySummary | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MetricRow, ...] = ()
     capabilities: Mapping[str, Capability] = field(default_factory=dict)
 
     def to_json(self) -> JsonObject:
@@ -83,7 +83,7 @@ class Report:
         }
 
 
-def custom_metrics_json(rows: Sequence[Row]) -> JsonObject:
+def custom_metrics_json(rows: Sequence[MetricRow]) -> JsonObject:
     """Return descriptions of custom metrics as plain JSON values, by name."""
     fields = ("scope", "direction", "unit", "text", "source", "capability")
     return {row.name: {name: getattr(row, name) for name in fields} for row in rows}
@@ -109,7 +109,7 @@ def summarise_records(
     measure: str = "performance",
     window: int = DEFAULT_WINDOW,
     seed: int = 0,
-    rows: Sequence[Row] = (),
+    rows: Sequence[MetricRow] = (),
 ) -> Report:
     """Compute every metric of a run, with 95 % intervals over its lifetimes.
 

@@ -13,7 +13,7 @@ from evaluation.report.entries import number
 
 
 @dataclass(frozen=True)
-class Transfer:
+class CurveTransfer:
     """Area between two learning curves of a task: learned after another task, and learned first.
 
     Attributes:
@@ -40,7 +40,7 @@ class Transfer:
 
 def between_tasks(
     runs: Sequence[Records], measure: str = "performance", seed: int = 0
-) -> list[Transfer]:
+) -> list[CurveTransfer]:
     """Compare learning curves of tasks that are learned first and after another task.
 
     Args:
@@ -49,8 +49,8 @@ def between_tasks(
       seed: of the bootstrap.
 
     Returns:
-      One `Transfer` for each pair of consecutive trained tasks whose second task is the first one
-      of another run.
+      One `CurveTransfer` for each pair of consecutive trained tasks whose second task is the first
+      one of another run.
     """
     first: dict[str, list[np.ndarray]] = {}
     after: dict[tuple[str, str], list[np.ndarray]] = {}
@@ -73,5 +73,5 @@ def between_tasks(
         whole = areas[:, 0]
         interval = bootstrap_interval(whole, seed)
         ends = float(interval.low), float(interval.high)
-        transfers.append(Transfer(earlier, task, float(np.nanmean(whole)), *ends, len(whole)))
+        transfers.append(CurveTransfer(earlier, task, float(np.nanmean(whole)), *ends, len(whole)))
     return transfers

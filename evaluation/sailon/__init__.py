@@ -3,7 +3,7 @@
     from evaluation import sailon
     from jaxsim import agents
 
-    experiment = sailon.generate(sailon.Settings(novelty=(203,), trials=30))
+    experiment = sailon.generate(sailon.ExperimentSettings(novelty=(203,), trials=30))
     sailon.play_batch(experiment, agents.get("pd")).write(Path("pd.parquet"))
     sailon.play(experiment, MyAgent()).write(Path("mine.parquet"))
 
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from evaluation.sailon.experiment import generate as generate
     from evaluation.sailon.experiment import load as load
     from evaluation.sailon.experiment import loads as loads
-    from evaluation.sailon.interactive import Options as Options
+    from evaluation.sailon.interactive import PlayOptions as PlayOptions
     from evaluation.sailon.interactive import play as play
     from evaluation.sailon.results import Results as Results
     from evaluation.sailon.results import load_results as load_results
-    from evaluation.sailon.settings import Settings as Settings
+    from evaluation.sailon.settings import ExperimentSettings as ExperimentSettings
     from evaluation.sailon.ta2 import TA2Logic as TA2Logic
     from evaluation.sailon.text import ExperimentError as ExperimentError
     from evaluation.sailon.transcript import replay as replay

@@ -12,7 +12,7 @@ import numpy as np
 from evaluation.files import write_json, write_whole
 from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.metrics import Numbers, Reason, registry
-from evaluation.metrics.novelty import Row, custom_of_trials, measures, rows, window_of
+from evaluation.metrics.novelty import CellMeasures, custom_of_trials, measures, rows, window_of
 from evaluation.metrics.novelty.cells import LEVEL, RESAMPLES
 from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.table import METRICS
@@ -49,7 +49,7 @@ _OF_LEVELS: Final = ("cell", "level", "difficulty", "all")
 
 
 @dataclass(frozen=True)
-class Analysis:
+class ExperimentAnalysis:
     """Metrics of one agent beside a baseline.
 
     Attributes:
@@ -62,12 +62,12 @@ class Analysis:
       custom_trials: name -> (T,) numbers of these metrics.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[CellMeasures, ...]
     data: TrialData
     window: int
     metadata: JsonMapping
     wsu: bool = False
-    custom: tuple[registry.Row, ...] = ()
+    custom: tuple[registry.MetricRow, ...] = ()
     custom_trials: Mapping[str, Numbers] = field(default_factory=dict)
 
     @property
@@ -142,7 +142,7 @@ def _csv(lines: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def _row_json(row: Row, names: Iterable[str]) -> JsonObject:
+def _row_json(row: CellMeasures, names: Iterable[str]) -> JsonObject:
     numbers = {name: row.values[name] for name in names}
     return {
         "level": row.level,
@@ -174,8 +174,8 @@ def analyse(
     seed: int = 0,
     resamples: int = RESAMPLES,
     wsu: bool = False,
-    custom: Sequence[registry.Row] = (),
-) -> Analysis:
+    custom: Sequence[registry.MetricRow] = (),
+) -> ExperimentAnalysis:
     """Compute all metrics of an agent's results.
 
     Args:
@@ -212,7 +212,7 @@ def analyse(
     if agent.experiment is not None:
         settings = agent.experiment.settings.to_json()
         metadata["experiment"] = {"digest": agent.experiment.digest(), "settings": settings}
-    return Analysis(tuple(table), data, window, metadata, wsu, tuple(custom), numbers)
+    return ExperimentAnalysis(tuple(table), data, window, metadata, wsu, tuple(custom), numbers)
 
 
 def _about(results: Results) -> JsonObject:
@@ -223,7 +223,7 @@ def _about(results: Results) -> JsonObject:
 # Tables -----------------------------------------------------------------------------------------
 
 
-def tables(analysis: Analysis, width: int) -> Iterator["Table"]:
+def tables(analysis: ExperimentAnalysis, width: int) -> Iterator["Table"]:
     """Yield tables that fit a console of `width` characters; needs rich."""
     from rich import box
     from rich.table import Table
@@ -247,7 +247,7 @@ def tables(analysis: Analysis, width: int) -> Iterator["Table"]:
         yield table
 
 
-def _label(row: Row) -> str:
+def _label(row: CellMeasures) -> str:
     if row.kind == "all":
         name = "all novel"
     else:

@@ -50,7 +50,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class NoveltyReport:
     """An agent's report of novelty at the end of an episode.
 
     Attributes:
@@ -107,7 +107,7 @@ def answer(value: object, method: str) -> Answer:
     return Answer(action, int(prediction))
 
 
-def verdict(value: object, method: str) -> Verdict:
+def verdict(value: object, method: str) -> NoveltyReport:
     """Check what `training_episode_end` or `testing_episode_end` returned.
 
     Raises:
@@ -130,7 +130,7 @@ def verdict(value: object, method: str) -> Verdict:
         plain = json.loads(json.dumps(characterisation or {}, default=_plain))
     except (TypeError, ValueError, RecursionError) as error:
         raise Fault(f"{method} returned a characterization that is not JSON: {error}") from error
-    return Verdict(float(probability), float(threshold), int(novelty), plain)
+    return NoveltyReport(float(probability), float(threshold), int(novelty), plain)
 
 
 def _plain(value: object) -> JsonValue:

@@ -23,8 +23,8 @@ from evaluation.sailon.experiment import (
     Trial,
 )
 from evaluation.sailon.results import SLOTS, Results
-from evaluation.sailon.worlds import Group
-from evaluation.scanner import Keeper, Options, Progress, Snapshot, rows_at
+from evaluation.sailon.worlds import TrialGroup
+from evaluation.scanner import Keeper, MachineOptions, Progress, Snapshot, rows_at
 from evaluation.tasks import Tasks
 from jaxsim import __version__, counters, rng
 from jaxsim.agents import UNNAMED, Agent, NoveltyHint
@@ -61,7 +61,7 @@ def play_batch(
     agent: Agent,
     *,
     seed: int | None = None,
-    options: Options | None = None,
+    options: MachineOptions | None = None,
     progress: Progress | None = None,
 ) -> Results:
     """Play an experiment with a pure agent, all trials at once; see `play_agents`."""
@@ -74,7 +74,7 @@ def play_agents(
     agents: Sequence[Agent],
     *,
     seed: int | None = None,
-    options: Options | None = None,
+    options: MachineOptions | None = None,
     progress: Progress | None = None,
     keeper: Keeper | None = None,
 ) -> list[Results]:
@@ -99,7 +99,7 @@ def play_agents(
       ValueError: a bad seed or bad options.
     """
     root_seed = experiment.settings.seed if seed is None else seed
-    course = _Course(experiment, agents, counters.root(root_seed), options or Options())
+    course = _Course(experiment, agents, counters.root(root_seed), options or MachineOptions())
     columns = course.play(progress, keeper)
     versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
     about = {"engine": "scanner", "seed": root_seed, "versions": versions}
@@ -129,7 +129,11 @@ class _Course:
     """
 
     def __init__(
-        self, experiment: Experiment, agents: Sequence[Agent], root: rng.Words, options: Options
+        self,
+        experiment: Experiment,
+        agents: Sequence[Agent],
+        root: rng.Words,
+        options: MachineOptions,
     ) -> None:
         self.experiment, self.agents, self.root = experiment, tuple(agents), root
         self.options, self.groups = options, worlds.groups(experiment)
@@ -254,7 +258,7 @@ def _places(rows: results.Rows, trials: Sequence[Trial]) -> Places:
 
 
 def _crew(
-    agent: Agent, tasks: Tasks, root: rng.Words, numbers: np.ndarray, options: Options
+    agent: Agent, tasks: Tasks, root: rng.Words, numbers: np.ndarray, options: MachineOptions
 ) -> Crew:
     """Lifetimes in the environments of some tasks."""
     return Crew(
@@ -272,7 +276,12 @@ class _Trials:
     """The trials of a group as lifetimes; all have the training's number 0 at first."""
 
     def __init__(
-        self, agent: Agent, group: Group, experiment: Experiment, root: rng.Words, options: Options
+        self,
+        agent: Agent,
+        group: TrialGroup,
+        experiment: Experiment,
+        root: rng.Words,
+        options: MachineOptions,
     ) -> None:
         self.group, self.experiment = group, experiment
         longest = max(len(trial.seeds) for trial in group.trials)

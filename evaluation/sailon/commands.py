@@ -14,7 +14,7 @@ from evaluation.report import terminal
 from evaluation.sailon.serve import commands as serving
 
 if TYPE_CHECKING:
-    from evaluation.sailon.analysis import Analysis
+    from evaluation.sailon.analysis import ExperimentAnalysis
     from evaluation.sailon.experiment import Experiment
     from evaluation.sailon.pictures import Pictures
     from evaluation.sailon.results import Results
@@ -226,7 +226,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     plan = experiment.load(arguments.experiment)
     check_output_directory(arguments.out, arguments.overwrite)
-    options = scanner.Options(chunk=arguments.chunk, threads=arguments.threads)
+    options = scanner.MachineOptions(chunk=arguments.chunk, threads=arguments.threads)
     options.spread()
     pictures = serving.pictures(arguments.image) if arguments.agent.endswith(".py") else None
     total = len(plan.training) + sum(len(trial.seeds) for trial in plan.trials)
@@ -268,7 +268,7 @@ def _host(
     from evaluation.sailon import host, interactive
 
     transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
-    options = interactive.Options(transcripts=transcripts, pictures=pictures, progress=move)
+    options = interactive.PlayOptions(transcripts=transcripts, pictures=pictures, progress=move)
     return host.run(Path(arguments.agent), plan, options, shlex.split(arguments.arguments))
 
 
@@ -299,7 +299,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(analysis: "Analysis") -> None:
+def _print(analysis: "ExperimentAnalysis") -> None:
     from evaluation.sailon.analysis import tables
 
     console = terminal.console()
@@ -325,14 +325,14 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         "seed": arguments.seed,
         "starts": arguments.starts,
     }
-    job = evaluate.Job(
+    job = evaluate.EvaluationPlan(
         arguments.agent,
         arguments.out,
         baseline=arguments.baseline,
         overwrite=arguments.overwrite,
         resume=arguments.resume,
         pace=checkpoint_commands.pace(arguments),
-        options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
+        options=scanner.MachineOptions(chunk=arguments.chunk, threads=arguments.threads),
         **{name: value for name, value in options.items() if value is not None},
         **_world(arguments),
     )

@@ -14,11 +14,11 @@ from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results
 from evaluation.json_types import JsonObject
 from evaluation.sailon import plots
-from evaluation.sailon.analysis import Analysis, analyse
+from evaluation.sailon.analysis import ExperimentAnalysis, analyse
 from evaluation.sailon.batch import play_agents
 from evaluation.sailon.experiment import Experiment, generate
 from evaluation.sailon.results import Results
-from evaluation.sailon.settings import Settings, Split, Starts
+from evaluation.sailon.settings import ExperimentSettings, Split, Starts
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
 
 EPISODES, BUTTON, TRIALS = 45, 20, 30
@@ -36,7 +36,7 @@ FILES = ResultFiles(
 
 
 @dataclass(frozen=True)
-class Job:
+class EvaluationPlan:
     """An evaluation to run.
 
     Attributes:
@@ -45,10 +45,11 @@ class Job:
       baseline: name of the agent that performance is compared with.
       levels: of the novelty catalogue.
       difficulties: played with every level.
-      novelty_list: a list of novelties in place of levels, see `Settings`.
+      novelty_list: a list of novelties in place of levels, see `ExperimentSettings`.
       samples: how many of them; None for all.
       split: "known" or "held out" for these alone.
-      sensors: (path, value) pairs of how the sensors err in every episode, see `Settings`.
+      sensors: (path, value) pairs of how the sensors err in every episode, see
+        `ExperimentSettings`.
       visibilities: 0 for agents that are not told of the novelty, 1 for those that are.
       hint_level: how much a hint tells where visibility is 1, -1 to 3.
       trials: of each cell.
@@ -57,7 +58,7 @@ class Job:
         is not longer. All later ones are novel.
       training: episodes before all trials.
       seed: root of all randomness.
-      starts: "counter" or "wsu", see `Settings`.
+      starts: "counter" or "wsu", see `ExperimentSettings`.
       overwrite: whether files in `out` may be replaced.
       resume: whether to continue from the newest checkpoint in `out`.
       pace: how often the run is saved.
@@ -84,7 +85,7 @@ class Job:
     overwrite: bool = False
     resume: bool = False
     pace: Pace = field(default_factory=Pace)
-    options: scanner.Options = field(default_factory=scanner.Options)
+    options: scanner.MachineOptions = field(default_factory=scanner.MachineOptions)
 
     @property
     def command(self) -> str:
@@ -95,26 +96,26 @@ class Job:
 
         options = (
             ("--agent", self.agent, None),
-            ("--baseline", self.baseline, Job.baseline),
+            ("--baseline", self.baseline, EvaluationPlan.baseline),
             ("--levels", joined(self.levels, EVALUATED), None),
             ("--difficulties", joined(self.difficulties, DIFFICULTIES), None),
             ("--novelties", self.novelty_list, None),
             ("--samples", self.samples, None),
             ("--split", self.split, None),
             *(("--set", f"{path}={value}", None) for path, value in self.sensors),
-            ("--visibilities", joined(self.visibilities, Job.visibilities), None),
+            ("--visibilities", joined(self.visibilities, EvaluationPlan.visibilities), None),
             ("--trials", self.trials, TRIALS),
             ("--episodes", self.episodes, EPISODES),
             ("--button", self.button, None),
             ("--training", self.training, 0),
-            ("--hint-level", self.hint_level, Job.hint_level),
+            ("--hint-level", self.hint_level, EvaluationPlan.hint_level),
             ("--seed", self.seed, None),
-            ("--starts", self.starts, Job.starts),
+            ("--starts", self.starts, EvaluationPlan.starts),
             ("--out", self.out.name, None),
         )
         return command_line(["sailon", "evaluate"], options)
 
-    def settings(self) -> Settings:
+    def settings(self) -> ExperimentSettings:
         """Settings of the experiment.
 
         Raises:
@@ -123,7 +124,7 @@ class Job:
         button = min(BUTTON, self.episodes // 2) if self.button is None else self.button
         if not 0 <= button <= self.episodes:
             raise ValueError(f"button is {button}; it must be from 0 to {self.episodes} episodes")
-        return Settings(
+        return ExperimentSettings(
             novelty=self.levels,
             difficulty=self.difficulties,
             novelty_list=self.novelty_list,
@@ -193,7 +194,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationResults:
     """Results of an evaluation.
 
     Attributes:
@@ -206,7 +207,7 @@ class Evaluation:
 
     agent: Results
     baseline: Results
-    analysis: Analysis
+    analysis: ExperimentAnalysis
     seconds: dict[str, float]
     processor_seconds: dict[str, float]
 
@@ -218,12 +219,12 @@ class Evaluation:
 
 
 def run(
-    job: Job,
+    job: EvaluationPlan,
     experiment: Experiment,
     progress: scanner.Progress | None = None,
     stop: Stop | None = None,
     say: Callable[[str], object] = lambda line: None,
-) -> Evaluation:
+) -> EvaluationResults:
     """Let agent and baseline play, and write experiment, results, metrics and report.
 
     Args:
@@ -247,11 +248,11 @@ def run(
 
 
 def play(
-    job: Job,
+    job: EvaluationPlan,
     experiment: Experiment,
     progress: scanner.Progress | None = None,
     keeper: scanner.Keeper | None = None,
-) -> Evaluation:
+) -> EvaluationResults:
     """Let agent and baseline play, and write nothing.
 
     Args:
@@ -274,7 +275,7 @@ def play(
     agent = by_name[job.agent]
     baseline = by_name.get(job.baseline) or agent.silenced(job.baseline)
     analysis = analyse(agent, baseline, seed=job.seed)
-    return Evaluation(agent, baseline, analysis, timing.seconds, timing.processor)
+    return EvaluationResults(agent, baseline, analysis, timing.seconds, timing.processor)
 
 
 class _Timing:
@@ -292,7 +293,7 @@ class _Timing:
         self._last = now
 
 
-def _write(job: Job, experiment: Experiment, evaluation: Evaluation) -> None:
+def _write(job: EvaluationPlan, experiment: Experiment, evaluation: EvaluationResults) -> None:
     """Write all files; they appear together."""
     timing: JsonObject = {
         "seconds": evaluation.seconds,

@@ -1,7 +1,7 @@
 """A novelty experiment: training, then trials in which the world may change at a button.
 
 An experiment is a plan that names every episode: its level or novelty, difficulty and seed. It is
-drawn once from `Settings`, saved, and replayed identically to any number of agents.
+drawn once from `ExperimentSettings`, saved, and replayed identically to any number of agents.
 
 Source: the SAIL-ON protocol of the WSU novelty generator, version 0.8.
 """
@@ -20,9 +20,9 @@ from evaluation import memory
 from evaluation.files import write_whole
 from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.sailon import novelties
-from evaluation.sailon.novelties import Entry
+from evaluation.sailon.novelties import ListedNovelty
 from evaluation.sailon.settings import (
-    Settings,
+    ExperimentSettings,
     settings_from_ini,
     settings_from_json,
 )
@@ -52,7 +52,7 @@ class LevelVariant:
       level: of the novelty catalogue.
       difficulty: "easy", "medium" or "hard".
       novelty: changes beyond those of the level; None for none.
-      sensors: (path, value) pairs of how the sensors err, see `Settings`.
+      sensors: (path, value) pairs of how the sensors err, see `ExperimentSettings`.
     """
 
     level: int
@@ -92,7 +92,7 @@ class Cell:
     level: int
     difficulty: str
     hint_level: int
-    entry: Entry | None = None
+    entry: ListedNovelty | None = None
 
     @property
     def novel(self) -> bool:
@@ -185,7 +185,7 @@ class Experiment:
     """
 
     name: str
-    settings: Settings
+    settings: ExperimentSettings
     training: tuple[int, ...]
     trials: tuple[Trial, ...]
 
@@ -195,7 +195,7 @@ class Experiment:
         return tuple(dict.fromkeys(trial.cell for trial in self.trials))
 
     @property
-    def entries(self) -> dict[int, Entry]:
+    def entries(self) -> dict[int, ListedNovelty]:
         """Novelties of a list that are played, by their numbers; empty if levels are played."""
         return {cell.entry.number: cell.entry for cell in self.cells if cell.entry}
 
@@ -299,7 +299,7 @@ def schedule_of(name: str, episodes: tuple[EpisodePlan, ...], phase: int = 1) ->
     return Schedule(name, tuple(blocks), "SAIL-ON")
 
 
-def generate(settings: Settings, name: str = "sailon") -> Experiment:
+def generate(settings: ExperimentSettings, name: str = "sailon") -> Experiment:
     """Draw an experiment.
 
     Args:
@@ -328,10 +328,10 @@ def generate(settings: Settings, name: str = "sailon") -> Experiment:
     return Experiment(name, settings, training, tuple(trials))
 
 
-def _cells(settings: Settings) -> Iterator[Cell]:
+def _cells(settings: ExperimentSettings) -> Iterator[Cell]:
     """The cells: by visibility, then level and difficulty, then hint level."""
     pairs = product(settings.novelty, settings.difficulty)
-    worlds: list[tuple[int, str, Entry | None]] = [(*pair, None) for pair in pairs]
+    worlds: list[tuple[int, str, ListedNovelty | None]] = [(*pair, None) for pair in pairs]
     if settings.novelty_list is not None:
         entries = novelties.load(settings.novelty_list).part(settings.samples, settings.split)
         worlds = [(NOMINAL, NOMINAL_DIFFICULTY, entry) for entry in entries]
@@ -342,7 +342,7 @@ def _cells(settings: Settings) -> Iterator[Cell]:
             yield from (replace(cell, hint_level=number) for number in levels)
 
 
-def _novel_episodes(settings: Settings, draws: "_Draws") -> tuple[bool, ...]:
+def _novel_episodes(settings: ExperimentSettings, draws: "_Draws") -> tuple[bool, ...]:
     """Which episodes of a trial are novel; the first one after the button always is."""
     count, before, share = settings.testing_episodes, settings.before, settings.testing_novelty_p2
     novel = int((count - before) * share)
@@ -408,7 +408,7 @@ def loads(content: str, source: str = "<text>", name: str = "sailon") -> Experim
     return _experiment(text, values)
 
 
-def settings_from(path: Path) -> Settings:
+def settings_from(path: Path) -> ExperimentSettings:
     """Read settings from a file of JSON or from an ini file of the original."""
     return load(path).settings
 
@@ -434,7 +434,7 @@ def _experiment(text: Text, values: JsonMapping) -> Experiment:
     return Experiment(values["name"], settings, training, tuple(trials))
 
 
-def _settings(text: Text, values: JsonValue) -> Settings:
+def _settings(text: Text, values: JsonValue) -> ExperimentSettings:
     if not isinstance(values, dict):
         text.fail(("settings",), "'settings' must be an object {...}")
     try:
@@ -462,7 +462,7 @@ def _cell(text: Text, path: tuple[str | int, ...], values: JsonValue) -> Cell:
     entry = None
     if "novelty" in values:
         try:
-            entry = Entry.from_json(values["novelty"])
+            entry = ListedNovelty.from_json(values["novelty"])
         except ValueError as error:
             text.fail((*path, "novelty"), str(error), error)
         if (values["level"], values["difficulty"]) != (NOMINAL, NOMINAL_DIFFICULTY):

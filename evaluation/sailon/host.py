@@ -15,13 +15,13 @@ from types import ModuleType
 from evaluation import shims
 from evaluation.sailon import interactive
 from evaluation.sailon.experiment import Experiment
-from evaluation.sailon.interactive import Options
+from evaluation.sailon.interactive import PlayOptions
 from evaluation.sailon.results import Results
 from evaluation.sailon.ta2 import TA2Logic, hosted
 
 
 def run(
-    path: Path, experiment: Experiment, options: Options, arguments: Sequence[str] = ()
+    path: Path, experiment: Experiment, options: PlayOptions, arguments: Sequence[str] = ()
 ) -> Results:
     """Run an agent file and let its agent play an experiment.
 
@@ -56,7 +56,7 @@ def run(
     return runs[-1]
 
 
-def _with_arguments(agent: object, options: Options) -> Options:
+def _with_arguments(agent: object, options: PlayOptions) -> PlayOptions:
     """The options, changed by the agent's command line."""
     arguments = getattr(agent, "arguments", None)
     if getattr(arguments, "no_testing", False):

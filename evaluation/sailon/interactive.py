@@ -25,17 +25,17 @@ from evaluation.sailon.answers import (
     GIVE_UP,
     Answer,
     Fault,
-    Verdict,
+    NoveltyReport,
     answer,
     read_characterisation,
     verdict,
 )
 from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
-from evaluation.sailon.labels import LEFT, Labels
+from evaluation.sailon.labels import LEFT, EpisodeLabels
 from evaluation.sailon.pictures import Pictures
 from evaluation.sailon.results import Results
-from evaluation.sailon.transcript import INDICATORS, Coordinates, Recorder, performance_of
-from evaluation.sailon.worlds import Group
+from evaluation.sailon.transcript import INDICATORS, Coordinates, MessageRecorder, performance_of
+from evaluation.sailon.worlds import TrialGroup
 from evaluation.session import Episode, Session
 from jaxsim import __version__
 from jaxsim.parameters import shown
@@ -47,7 +47,7 @@ MAX_REASON = 300  # characters
 
 
 @dataclass(frozen=True)
-class Options:
+class PlayOptions:
     """Options of an experiment with a Python agent.
 
     Attributes:
@@ -83,7 +83,7 @@ class _TrialOver(Exception):
 
 
 def play(
-    experiment: Experiment, agent: Any, options: Options | None = None, name: str | None = None
+    experiment: Experiment, agent: Any, options: PlayOptions | None = None, name: str | None = None
 ) -> Results:
     """Play an experiment with an agent.
 
@@ -96,7 +96,7 @@ def play(
     Returns:
       The results. Episodes that were not played have performance NaN and a reason.
     """
-    options = options or Options()
+    options = options or PlayOptions()
     name = name or type(agent).__name__
     if options.models is not None:
         return _Game(experiment, agent, options, options.models).play(name)
@@ -107,7 +107,9 @@ def play(
 class _Game:
     """One experiment with one agent."""
 
-    def __init__(self, experiment: Experiment, agent: Any, options: Options, models: Path) -> None:
+    def __init__(
+        self, experiment: Experiment, agent: Any, options: PlayOptions, models: Path
+    ) -> None:
         self.experiment, self.agent, self.options = experiment, agent, options
         self.settings = experiment.settings
         self.rows = results.planned(experiment)
@@ -296,7 +298,7 @@ class _Player:
         self,
         game: _Game,
         session: Session,
-        group: Group,
+        group: TrialGroup,
         trial: Trial | None,
         plans: Sequence[EpisodePlan],
     ) -> None:
@@ -308,7 +310,7 @@ class _Player:
         self.starts: Mapping[int, State] = {}
         if game.settings.starts == "wsu":
             self.starts = worlds.starts_of_trial(plans, group, session.tasks)
-        self.labels = Labels(game.settings.labels, game.settings.seed, lifetime)
+        self.labels = EpisodeLabels(game.settings.labels, game.settings.seed, lifetime)
 
     def episode(self, plan: EpisodePlan, row: int) -> None:
         """Play an episode and write its row.
@@ -318,12 +320,12 @@ class _Player:
         """
         game = self.game
         where = Coordinates.of(game.experiment, self.group, self.trial, plan)
-        recorder = Recorder(self._path(plan), where, self.training)
+        recorder = MessageRecorder(self._path(plan), where, self.training)
         episode = where.open(self.session, self.group, self.starts)
         turn = _Turn(self, plan, where, episode, recorder)
         self.labels.begin(plan.index)
         game.rows["budget_active"][row] = self.budget_active
-        report, problem = Verdict(), ""
+        report, problem = NoveltyReport(), ""
         try:
             game.call(f"{self.mode}_episode_start", episode_number=plan.index)
             turn.play()
@@ -341,12 +343,12 @@ class _Player:
         self._write(row, turn, report, problem)
         recorder.write()
 
-    def _end_after(self, turn: "_Turn") -> tuple[Verdict, bool]:
+    def _end_after(self, turn: "_Turn") -> tuple[NoveltyReport, bool]:
         """Let the agent end a failed episode; return its report, and whether it hung."""
         try:
             return turn.end(), False
         except Fault as fault:
-            return Verdict(), fault.hung
+            return NoveltyReport(), fault.hung
 
     def _path(self, plan: EpisodePlan) -> Path | None:
         folder = self.game.options.transcripts
@@ -355,7 +357,7 @@ class _Player:
         part = "training" if self.trial is None else f"trial-{self.trial.number:05}"
         return folder / part / f"episode-{plan.index:05}.jsonl"
 
-    def _write(self, row: int, turn: "_Turn", report: Verdict, problem: str) -> None:
+    def _write(self, row: int, turn: "_Turn", report: NoveltyReport, problem: str) -> None:
         """Write a row, and activate the budget if novelty was reported."""
         rows, result = self.game.rows, turn.episode.result()
         probabilities, words = read_characterisation(report.characterisation)
@@ -388,7 +390,7 @@ class _Turn:
         plan: EpisodePlan,
         where: Coordinates,
         episode: Episode,
-        recorder: Recorder,
+        recorder: MessageRecorder,
     ) -> None:
         self.player, self.plan, self.where = player, plan, where
         self.episode, self.recorder = episode, recorder
@@ -411,7 +413,7 @@ class _Turn:
             self.player.game.call(method, performance=self.performance, feedback=self.feedback)
         self.recorder.say({"performance": self.performance})
 
-    def end(self) -> Verdict:
+    def end(self) -> NoveltyReport:
         """Tell the agent that the episode is over; return what it reports."""
         self.ended = True
         method = f"{self.player.mode}_episode_end"
@@ -423,12 +425,12 @@ class _Turn:
         self.recorder.say(report.message())
         return report
 
-    def _of_predictions(self) -> Verdict:
+    def _of_predictions(self) -> NoveltyReport:
         """Report of the last prediction: in messages of 2021 there is no other."""
         level = self.prediction or 0
         probability, threshold = batch.from_prediction(np.array(level))
         characterisation = {"level": [{"level_number": level, "probability": 1.0}]}
-        return Verdict(float(probability), float(threshold), level, characterisation)
+        return NoveltyReport(float(probability), float(threshold), level, characterisation)
 
     def _step(self) -> bool:
         """Play one tick; return whether the episode continues."""

@@ -15,7 +15,7 @@ REFERENCE: Final = "reference"
 """The agent `pd`."""
 
 
-class Labels:
+class EpisodeLabels:
     """Labels of the episodes of a trial, or of the training.
 
     Args:

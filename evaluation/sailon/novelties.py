@@ -18,11 +18,10 @@ from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.sailon.text import ExperimentError, Text, read
 from jaxsim import parameters
 from jaxsim.novelty import Novelty
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 FORMAT: Final = "jaxsim-novelties-1"
 SHIPPED: Final = ("open-world-1",)
-CLASSES: Final = ("easy", "medium", "hard")
-"""Classes of difficulty, see `difficulty_class`."""
 BOUNDS: Final = (0.1, 0.5)
 """Least difficulties for control (the loss of `pd`) of a medium and of a hard novelty."""
 
@@ -42,11 +41,11 @@ def bin_of(difficulty: float) -> str:
 
 def difficulty_class(control: float) -> str:
     """Class of a difficulty for control, from 0 to 1."""
-    return CLASSES[sum(control >= bound for bound in BOUNDS)]
+    return DIFFICULTIES[sum(control >= bound for bound in BOUNDS)]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedNovelty:
     """One novelty of a list.
 
     Attributes:
@@ -84,7 +83,7 @@ class Entry:
         }
 
     @classmethod
-    def from_json(cls, value: object) -> "Entry":
+    def from_json(cls, value: object) -> "ListedNovelty":
         """Read an entry.
 
         Raises:
@@ -125,10 +124,12 @@ class NoveltyList:
     """
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedNovelty, ...]
     about: JsonMapping
 
-    def part(self, number: int | None = None, split: str | None = None) -> tuple[Entry, ...]:
+    def part(
+        self, number: int | None = None, split: str | None = None
+    ) -> tuple[ListedNovelty, ...]:
         """Return the first entries, of one split or of both.
 
         Args:
@@ -193,10 +194,10 @@ def loads(content: str, source: str = "<text>") -> NoveltyList:
     name = head.get("name")
     if not isinstance(name, str) or not name.isprintable() or not name:
         raise ExperimentError(source, lines[0][0], 1, "'name' must be printable text")
-    entries: list[Entry] = []
+    entries: list[ListedNovelty] = []
     for (number, _), value in zip(lines[1:], values[1:], strict=True):
         try:
-            entry = Entry.from_json(value)
+            entry = ListedNovelty.from_json(value)
         except ValueError as error:
             raise ExperimentError(source, number, 1, str(error)) from error
         if entry.number != len(entries):

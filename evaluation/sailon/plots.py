@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.files import write_whole
 from evaluation.metrics import Numbers
-from evaluation.metrics.novelty import Row
+from evaluation.metrics.novelty import CellMeasures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def write(rows: Sequence[Row], out: Path) -> list[Path]:
+def write(rows: Sequence[CellMeasures], out: Path) -> list[Path]:
     """Draw the cells of each visibility with 95 % intervals; for a list, also its bins.
 
     Args:
@@ -77,11 +77,11 @@ def write(rows: Sequence[Row], out: Path) -> list[Path]:
     return paths
 
 
-Panel = tuple[Sequence[Row], Sequence[str], tuple[str, Mapping[str, str]]]
+Panel = tuple[Sequence[CellMeasures], Sequence[str], tuple[str, Mapping[str, str]]]
 """Rows, their names, and one panel of `PANELS`."""
 
 
-def over_difficulty(rows: Sequence[Row]) -> list[list[Panel]]:
+def over_difficulty(rows: Sequence[CellMeasures]) -> list[list[Panel]]:
     """Panels of detection and performance over both kinds of difficulty."""
     panels = (PANELS["detection"][0], PANELS["performance"][1])
     kinds = {}
@@ -91,7 +91,7 @@ def over_difficulty(rows: Sequence[Row]) -> list[list[Panel]]:
     return [[(*kinds[kind], panel) for kind in DIFFICULTIES] for panel in panels]
 
 
-def _least(row: Row) -> float:
+def _least(row: CellMeasures) -> float:
     """Lower end of a bin."""
     return float((row.difficulty or "0").split()[0])
 

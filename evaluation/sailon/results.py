@@ -25,7 +25,7 @@ from evaluation.records import COLUMNS as RECORD_COLUMNS
 from evaluation.records import NOT_OURS, Records
 from evaluation.sailon import novelties
 from evaluation.sailon.experiment import Experiment, Trial, loads
-from evaluation.sailon.novelties import Entry
+from evaluation.sailon.novelties import ListedNovelty
 from evaluation.sailon.text import ExperimentError, read
 from jaxsim.novelty import Novelty
 from jaxsim.worlds.cartpole3d.original.hints import HINT_WORDS, LEVELS_PER_GROUP
@@ -468,7 +468,7 @@ def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
 
 
 def _labels(
-    groups: list[tuple[Key, npt.NDArray[np.int64]]], entries: Mapping[int, Entry]
+    groups: list[tuple[Key, npt.NDArray[np.int64]]], entries: Mapping[int, ListedNovelty]
 ) -> Labels:
     """Labels of the trials; for novelties of a list, their families and classes."""
     keys = [key for key, _ in groups]
@@ -512,7 +512,7 @@ def _predictions(
     rows: Rows,
     groups: list[tuple[Key, npt.NDArray[np.int64]]],
     digits: npt.NDArray[np.int64],
-    entries: Mapping[int, Entry],
+    entries: Mapping[int, ListedNovelty],
 ) -> Answers:
     valid = np.isfinite(rows["performance"])
     last = np.array([_last(places[valid[places]], places) for _, places in groups])

@@ -31,7 +31,7 @@ _ECHO = 40
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExperimentSettings:
     """Settings of an experiment; the names are the original's keys.
 
     Attributes:
@@ -247,7 +247,7 @@ _CHECKS: Final[dict[str, Callable[[object], str]]] = {
 }
 
 
-def settings_from_json(text: Text, values: JsonMapping) -> Settings:
+def settings_from_json(text: Text, values: JsonMapping) -> ExperimentSettings:
     """Read settings from a decoded JSON object.
 
     Raises:
@@ -260,13 +260,13 @@ def settings_from_json(text: Text, values: JsonMapping) -> Settings:
     if isinstance(arguments.get("sensors"), dict):
         arguments["sensors"] = tuple(sorted(arguments["sensors"].items()))
     try:
-        return Settings(**arguments)
+        return ExperimentSettings(**arguments)
     except (ValueError, TypeError) as error:
         name = str(error).split("'")[1] if "'" in str(error) else ""
         text.fail((name,) if name in values else (), str(error), error)
 
 
-def settings_from_ini(source: str, content: str) -> Settings:
+def settings_from_ini(source: str, content: str) -> ExperimentSettings:
     """Read settings from the text of an ini file of the original.
 
     Keys may stand in any section; those of the section "cartpole" override others. Keys of other
@@ -301,7 +301,7 @@ def settings_from_ini(source: str, content: str) -> Settings:
             reason = f"{key!r} is {value[:_ECHO]!r}; it must be {_kind(key)}"
             raise ExperimentError(source, *place, reason) from error
     try:
-        return Settings(**arguments)
+        return ExperimentSettings(**arguments)
     except ValueError as error:
         name = str(error).split("'")[1]
         raise ExperimentError(source, *_line_of(content, name), str(error)) from error
@@ -314,7 +314,7 @@ def _line_of(content: str, key: str) -> tuple[int, int]:
 
 
 def _kind(key: str) -> str:
-    value = getattr(Settings(), key)
+    value = getattr(ExperimentSettings(), key)
     if key == "sensors":
         return "given as JSON or by --set"
     if isinstance(value, tuple):
@@ -323,7 +323,7 @@ def _kind(key: str) -> str:
 
 
 def _converted(key: str, value: str) -> JsonValue:
-    default, value = getattr(Settings(), key), value.strip().strip("\"'")
+    default, value = getattr(ExperimentSettings(), key), value.strip().strip("\"'")
     if default == ():
         raise ValueError("it has values by path")
     if isinstance(default, tuple):

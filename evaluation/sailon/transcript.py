@@ -18,7 +18,7 @@ from evaluation.sailon import text, worlds
 from evaluation.sailon.answers import GIVE_UP
 from evaluation.sailon.experiment import EpisodePlan, Experiment, LevelVariant, Trial
 from evaluation.sailon.text import ExperimentError, Text
-from evaluation.sailon.worlds import Group
+from evaluation.sailon.worlds import TrialGroup
 from evaluation.session import Episode, Session
 from jaxsim.novelty import Novelty
 from jaxsim.pytrees import State
@@ -53,7 +53,7 @@ class Coordinates:
 
     @classmethod
     def of(
-        cls, experiment: Experiment, group: Group, trial: Trial | None, plan: EpisodePlan
+        cls, experiment: Experiment, group: TrialGroup, trial: Trial | None, plan: EpisodePlan
     ) -> "Coordinates":
         """Coordinates of an episode of a trial, or of the training."""
         settings = experiment.settings
@@ -71,7 +71,7 @@ class Coordinates:
         values = {name: value for name, value in vars(self).items() if name != "variants"}
         return {**values, "played": [one.to_json() for one in self.variants], "plan": plan}
 
-    def open(self, session: Session, group: Group, starts: Mapping[int, State]) -> Episode:
+    def open(self, session: Session, group: TrialGroup, starts: Mapping[int, State]) -> Episode:
         """Open the episode in a session of its lifetime.
 
         Args:
@@ -108,7 +108,7 @@ def performance_of(episode: Episode) -> float:
     return round(episode.performance, PERFORMANCE_DIGITS)
 
 
-class Recorder:
+class MessageRecorder:
     """Collects the messages of one episode.
 
     Args:
@@ -148,7 +148,7 @@ class Replay:
     differences: tuple[str, ...]
 
 
-class Watch(Protocol):
+class ReplayObserver(Protocol):
     """Observer of a replay; it also plays the actions."""
 
     def begin(self, where: Coordinates, episode: Episode) -> None:
@@ -162,7 +162,7 @@ class Watch(Protocol):
 
 
 class _NoWatch:
-    """The default `Watch`: only plays the actions."""
+    """The default `ReplayObserver`: only plays the actions."""
 
     def begin(self, where: Coordinates, episode: Episode) -> None:
         self._episode = episode
@@ -174,7 +174,7 @@ class _NoWatch:
         pass
 
 
-def replay(path: Path, watch: Watch | None = None) -> Replay:
+def replay(path: Path, watch: ReplayObserver | None = None) -> Replay:
     """Play the actions of a transcript again and compare every feature vector and performance.
 
     Pictures are not compared: they follow from the rest of a feature vector.
@@ -189,7 +189,7 @@ def replay(path: Path, watch: Watch | None = None) -> Replay:
     lines = list(_lines(path))
     where, training = _header(str(path), lines[0][1] if lines else {})
     try:
-        group = Group((), where.variants)
+        group = TrialGroup((), where.variants)
         session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
         starts: Mapping[int, State] = {}
         if where.starts == "wsu":
@@ -224,7 +224,9 @@ def replay(path: Path, watch: Watch | None = None) -> Replay:
     return Replay(steps, tuple(differences))
 
 
-def _step(source: str, number: int, episode: Episode, action: object, watch: Watch) -> float:
+def _step(
+    source: str, number: int, episode: Episode, action: object, watch: ReplayObserver
+) -> float:
     """Play an action; return the performance."""
     if action == GIVE_UP:
         return 0.0

@@ -26,14 +26,14 @@ from jaxsim.worlds.cartpole3d import CartPole3D
 from jaxsim.worlds.cartpole3d.generate.start import fitted
 from jaxsim.worlds.cartpole3d.generate.wsu import wsu_starts
 from jaxsim.worlds.cartpole3d.parameter_table import slots_for
-from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Block, Config, Rail, State
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Config, Rail, Sphere, State
 
 SIZES = (UNROLLED, 32, CAPACITIES[-1])
 """Block slots up to which trials share a program; compiling one takes longer than playing it."""
 
 
 @dataclass(frozen=True)
-class Group:
+class TrialGroup:
     """Trials that are played in the same environments.
 
     Attributes:
@@ -67,21 +67,22 @@ class Group:
         return {variant: place for place, variant in enumerate(self.variants)}
 
 
-def groups(experiment: Experiment) -> tuple[Group, ...]:
+def groups(experiment: Experiment) -> tuple[TrialGroup, ...]:
     """Sort the trials of an experiment by the block slots that they need, the fewest first."""
     members: dict[int, list[Trial]] = {}
     needed = {cell: _size(_slots(experiment.variant(cell))) for cell in experiment.cells}
     for trial in experiment.trials:
         members.setdefault(needed[trial.cell], []).append(trial)
     return tuple(
-        Group(tuple(trials), _variants(experiment, trials)) for _, trials in sorted(members.items())
+        TrialGroup(tuple(trials), _variants(experiment, trials))
+        for _, trials in sorted(members.items())
     )
 
 
-def training_group(experiment: Experiment) -> Group:
+def training_group(experiment: Experiment) -> TrialGroup:
     """The group in whose environments the training is played."""
     first = groups(experiment)
-    return first[0] if first else Group((), (experiment.unchanged,))
+    return first[0] if first else TrialGroup((), (experiment.unchanged,))
 
 
 def _variants(experiment: Experiment, trials: Sequence[Trial]) -> tuple[LevelVariant, ...]:
@@ -128,7 +129,9 @@ def original_starts(plans: Sequence[EpisodePlan], env: CartPole3D) -> State:
     return jax.tree.map(np.asarray, _fitted(states, env))
 
 
-def starts_of_trial(plans: Sequence[EpisodePlan], group: Group, tasks: Tasks) -> dict[int, State]:
+def starts_of_trial(
+    plans: Sequence[EpisodePlan], group: TrialGroup, tasks: Tasks
+) -> dict[int, State]:
     """Starts that the original draws for the episodes of a trial, by their indices.
 
     Args:
@@ -151,7 +154,7 @@ def starts_of_trial(plans: Sequence[EpisodePlan], group: Group, tasks: Tasks) ->
     return starts
 
 
-def _line(block: Block) -> Rail:
+def _line(block: Sphere) -> Rail:
     """Rail of a block; a rail of zeros, which leaves it free, if it has none."""
     zero = jnp.zeros_like(block.p.x)
     return block.rail or Rail(zero, zero, zero, zero)

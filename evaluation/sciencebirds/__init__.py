@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from evaluation.sciencebirds.agent_client import AgentClient as AgentClient
     from evaluation.sciencebirds.agent_client import Disconnected as Disconnected
     from evaluation.sciencebirds.agent_client import Header as Header
-    from evaluation.sciencebirds.codes import State as State
+    from evaluation.sciencebirds.codes import GameState as GameState
     from evaluation.sciencebirds.demo_agent import DemoAgent as DemoAgent
-    from evaluation.sciencebirds.demo_agent import Learner as Learner
+    from evaluation.sciencebirds.demo_agent import GainSearch as GainSearch
     from evaluation.sciencebirds.document import Evaluation as Evaluation
     from evaluation.sciencebirds.document import load as load
     from evaluation.sciencebirds.document import load_meta as load_meta
     from evaluation.sciencebirds.game import CartPoleGame as CartPoleGame
     from evaluation.sciencebirds.game import Game as Game
     from evaluation.sciencebirds.harness import Harness as Harness
-    from evaluation.sciencebirds.levels import Level as Level
+    from evaluation.sciencebirds.levels import LevelPath as LevelPath
     from evaluation.sciencebirds.levels import schedule as schedule
-    from evaluation.sciencebirds.server import Server as Server
+    from evaluation.sciencebirds.server import EvaluationServer as EvaluationServer
     from evaluation.sciencebirds.server import listen as listen
 
 __getattr__, __dir__ = exports(__name__)

@@ -1,7 +1,7 @@
 """The client of the protocol, for agents in Python: one method a request.
 
     with AgentClient() as client:
-        while client.get_game_state() != State.EVALUATION_TERMINATED:
+        while client.get_game_state() != GameState.EVALUATION_TERMINATED:
             ...
 
 The methods have the names that published agents call, which import it as `client.agent_client` (see
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from evaluation.json_types import JsonObject, JsonValue
 from evaluation.sciencebirds.codec import BY_NAME, DIALECTS, NOTHING_LEFT, Picture, Values
-from evaluation.sciencebirds.codes import State
+from evaluation.sciencebirds.codes import GameState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,9 +142,9 @@ class AgentClient:
         reply = self.request("configure", agent_id=agent_id, mode=mode)
         return reply["round"], reply["minutes"], reply["levels"]
 
-    def get_game_state(self) -> State:
+    def get_game_state(self) -> GameState:
         """State of the evaluation, which says what the agent has to do."""
-        return State(self.request("state")["state"])
+        return GameState(self.request("state")["state"])
 
     def ready_for_new_set(self) -> Header:
         """Start the announced set; return its header."""

@@ -47,7 +47,7 @@ class ProtocolError(ValueError):
     """Bytes that are not a message; the bytes after them cannot be decoded."""
 
 
-class Kind(NamedTuple):
+class FieldKind(NamedTuple):
     """How a field is read and written.
 
     Attributes:
@@ -61,13 +61,13 @@ class Kind(NamedTuple):
     write: Callable[[Any], bytes]
 
 
-def _number(code: str, layout: str) -> Kind:
+def _number(code: str, layout: str) -> FieldKind:
     form = struct.Struct(f">{code}")
 
     def read(take: Read) -> float:
         return form.unpack(take(form.size))[0]
 
-    return Kind(layout, read, form.pack)
+    return FieldKind(layout, read, form.pack)
 
 
 def _count(take: Read, form: str, most: int, what: str) -> int:
@@ -77,7 +77,7 @@ def _count(take: Read, form: str, most: int, what: str) -> int:
     return count
 
 
-def _text(form: str, layout: str, most: int) -> Kind:
+def _text(form: str, layout: str, most: int) -> FieldKind:
     def read(take: Read) -> str:
         return take(_count(take, form, most, "bytes of text")).decode(errors="backslashreplace")
 
@@ -85,10 +85,10 @@ def _text(form: str, layout: str, most: int) -> Kind:
         data = value.encode(errors="replace")
         return struct.pack(form, len(data)) + data
 
-    return Kind(layout, read, write)
+    return FieldKind(layout, read, write)
 
 
-def _several(form: str, code: str, size: int, most: int, layout: str) -> Kind:
+def _several(form: str, code: str, size: int, most: int, layout: str) -> FieldKind:
     def read(take: Read) -> tuple[float, ...]:
         count = _count(take, form, most, "values")
         return struct.unpack(f">{count}{code}", take(count * size))
@@ -96,7 +96,7 @@ def _several(form: str, code: str, size: int, most: int, layout: str) -> Kind:
     def write(values: Sequence[float]) -> bytes:
         return struct.pack(form, len(values)) + struct.pack(f">{len(values)}{code}", *values)
 
-    return Kind(layout, read, write)
+    return FieldKind(layout, read, write)
 
 
 def _read_shots(take: Read) -> tuple[tuple[int, ...], ...]:
@@ -175,7 +175,7 @@ def _read_answers(take: Read) -> bytes:
     raise ProtocolError("the answer must have one byte per shot of the request")
 
 
-KINDS: Final[dict[str, Kind]] = {
+KINDS: Final[dict[str, FieldKind]] = {
     "u8": _number("B", "u8"),
     "u32": _number("I", "u32"),
     "i32": _number("i", "i32"),
@@ -184,18 +184,20 @@ KINDS: Final[dict[str, Kind]] = {
     "signed text": _text(">i", "i32 length, bytes of UTF-8", MAX_TEXT),
     "ids": _several(">i", "i", 4, MAX_IDS, "i32 number, as many i32"),
     "scores": _several(">I", "I", 4, MAX_IDS, "u32 number, as many u32"),
-    "shots": Kind("i32 number, for each i32 x, y, t1, t2", _read_shots, _write_shots),
-    "groups": Kind("u24 number, as many f32", _read_groups, _write_groups),
-    "json": Kind("u32 length, JSON", _read_json, _write_json),
-    "truth": Kind("u32 length, JSON, five spaces", _read_json, _write_truth),
-    "truths": Kind(
+    "shots": FieldKind("i32 number, for each i32 x, y, t1, t2", _read_shots, _write_shots),
+    "groups": FieldKind("u24 number, as many f32", _read_groups, _write_groups),
+    "json": FieldKind("u32 length, JSON", _read_json, _write_json),
+    "truth": FieldKind("u32 length, JSON, five spaces", _read_json, _write_truth),
+    "truths": FieldKind(
         "u32 number, for each u32 length, JSON, five spaces", _read_truths, _write_truths
     ),
-    "rest": Kind(
+    "rest": FieldKind(
         "u24", lambda take: int.from_bytes(take(3), "big"), lambda n: n.to_bytes(3, "big")
     ),
-    "picture": Kind("u32 width, u32 height, 3 width height bytes", _read_picture, _write_picture),
-    "answers": Kind("one u8 for each shot", _read_answers, bytes),
+    "picture": FieldKind(
+        "u32 width, u32 height, 3 width height bytes", _read_picture, _write_picture
+    ),
+    "answers": FieldKind("one u8 for each shot", _read_answers, bytes),
 }
 
 Fields = tuple[tuple[str, str], ...]

@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class State(IntEnum):
+class GameState(IntEnum):
     """Replies to the request for the state."""
 
     UNKNOWN = 0
@@ -24,30 +24,30 @@ class State(IntEnum):
 
 
 # Plain integers for compiled code.
-MAIN_MENU: Final = int(State.MAIN_MENU)
-PLAYING: Final = int(State.PLAYING)
-WON: Final = int(State.WON)
-LOST: Final = int(State.LOST)
-NEW_TEST_SET: Final = int(State.NEWTESTSET)
-NEW_TRAINING_SET: Final = int(State.NEWTRAININGSET)
-RESUME_TRAINING: Final = int(State.RESUMETRAINING)
-NEW_TRIAL: Final = int(State.NEWTRIAL)
-REQUEST_NOVELTY_LIKELIHOOD: Final = int(State.REQUESTNOVELTYLIKELIHOOD)
-EVALUATION_TERMINATED: Final = int(State.EVALUATION_TERMINATED)
+MAIN_MENU: Final = int(GameState.MAIN_MENU)
+PLAYING: Final = int(GameState.PLAYING)
+WON: Final = int(GameState.WON)
+LOST: Final = int(GameState.LOST)
+NEW_TEST_SET: Final = int(GameState.NEWTESTSET)
+NEW_TRAINING_SET: Final = int(GameState.NEWTRAININGSET)
+RESUME_TRAINING: Final = int(GameState.RESUMETRAINING)
+NEW_TRIAL: Final = int(GameState.NEWTRIAL)
+REQUEST_NOVELTY_LIKELIHOOD: Final = int(GameState.REQUESTNOVELTYLIKELIHOOD)
+EVALUATION_TERMINATED: Final = int(GameState.EVALUATION_TERMINATED)
 
-DUTIES: Final[dict[State, str]] = {
-    State.UNKNOWN: "never sent",
-    State.MAIN_MENU: "load a level",
-    State.EPISODE_MENU: "never sent",
-    State.LEVEL_SELECTION: "never sent",
-    State.LOADING: "never sent: a level is loaded before the reply",
-    State.PLAYING: "act",
-    State.WON: "load a level",
-    State.LOST: "load a level",
-    State.NEWTESTSET: "stop learning, keep a copy of what was learned, then 68",
-    State.NEWTRAININGSET: "back up, forget, begin anew, then 68",
-    State.RESUMETRAINING: "restore what was learned before the test, learn again, then 68",
-    State.NEWTRIAL: "back up, forget, expect nothing of the next set, then 68",
-    State.REQUESTNOVELTYLIKELIHOOD: "report the likelihood of novelty, 66",
-    State.EVALUATION_TERMINATED: "back up and exit",
+DUTIES: Final[dict[GameState, str]] = {
+    GameState.UNKNOWN: "never sent",
+    GameState.MAIN_MENU: "load a level",
+    GameState.EPISODE_MENU: "never sent",
+    GameState.LEVEL_SELECTION: "never sent",
+    GameState.LOADING: "never sent: a level is loaded before the reply",
+    GameState.PLAYING: "act",
+    GameState.WON: "load a level",
+    GameState.LOST: "load a level",
+    GameState.NEWTESTSET: "stop learning, keep a copy of what was learned, then 68",
+    GameState.NEWTRAININGSET: "back up, forget, begin anew, then 68",
+    GameState.RESUMETRAINING: "restore what was learned before the test, learn again, then 68",
+    GameState.NEWTRIAL: "back up, forget, expect nothing of the next set, then 68",
+    GameState.REQUESTNOVELTYLIKELIHOOD: "report the likelihood of novelty, 66",
+    GameState.EVALUATION_TERMINATED: "back up and exit",
 }

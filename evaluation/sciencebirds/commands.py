@@ -200,7 +200,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.clock import SystemClock
     from evaluation.sciencebirds import codec, harness, levels, server
     from evaluation.sciencebirds.game import CartPoleGame
-    from evaluation.sciencebirds.recording import Recorder, check_memory
+    from evaluation.sciencebirds.recording import LevelRecorder, check_memory
     from evaluation.sciencebirds.results import ResultWriter
     from evaluation.session import Log
 
@@ -224,7 +224,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     with listener:
         results = ResultWriter.below(arguments.results, arguments.agent_name, port, datetime.now())
         log = Log("sciencebirds", metadata={"agent": arguments.agent_name, "seed": arguments.seed})
-        recorder = Recorder(game, log)
+        recorder = LevelRecorder(game, log)
         run = harness.Harness(
             evaluation,
             game,
@@ -236,7 +236,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             observer=recorder,
         )
         game.warm()
-        serving = server.Server(
+        serving = server.EvaluationServer(
             run,
             listener,
             clock=SystemClock(),

@@ -19,7 +19,7 @@ from pathlib import Path
 from evaluation.files import write_whole
 from evaluation.json_types import JsonMapping
 from evaluation.sciencebirds.agent_client import AgentClient
-from evaluation.sciencebirds.codes import State
+from evaluation.sciencebirds.codes import GameState
 
 REPORT = (0.9, 0.1, (1, -2, -398879789), 0, "")
 """Its report of novelty: likelihoods, object ids, level, description."""
@@ -32,7 +32,7 @@ PUSH = 100
 
 
 @dataclass(frozen=True)
-class Learner:
+class GainSearch:
     """Gains of a linear controller, and the search for better ones.
 
     Attributes:
@@ -55,7 +55,7 @@ class Learner:
         text = json.dumps([self.best, self.score, self.seed, self.levels])
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def begin(self, learning: bool) -> "Learner":
+    def begin(self, learning: bool) -> "GainSearch":
         """Choose the gains of a level: while learning, others near the best."""
         if not learning:
             return replace(self, candidate=self.best)
@@ -63,7 +63,7 @@ class Learner:
         candidate = tuple(gain + gauss(0.0, SPREAD) for gain in self.best)
         return replace(self, candidate=candidate, levels=self.levels + 1)
 
-    def end(self, score: float) -> "Learner":
+    def end(self, score: float) -> "GainSearch":
         """Keep the candidate if it is at least as good."""
         return replace(self, best=self.candidate, score=score) if score >= self.score else self
 
@@ -101,12 +101,12 @@ class DemoAgent:
 
     client: AgentClient
     backups: Path | None = None
-    learner: Learner = field(default_factory=Learner)
+    learner: GainSearch = field(default_factory=GainSearch)
     history: list[str] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
     learning: bool = False
     testing: bool = False
-    _backup: Learner = field(default_factory=Learner)
+    _backup: GainSearch = field(default_factory=GainSearch)
     _playing: bool = False
     _refusals: int = 0
     _number: int = 0
@@ -118,32 +118,32 @@ class DemoAgent:
           Disconnected: the server has closed the connection.
           RuntimeError: nothing can be loaded although nothing is announced.
         """
-        while (state := self.client.get_game_state()) != State.EVALUATION_TERMINATED:
+        while (state := self.client.get_game_state()) != GameState.EVALUATION_TERMINATED:
             self._do(state)
         self._note(str(int(state)))
         self._back_up()
 
-    def _do(self, state: State) -> None:
-        if self._playing and state not in (State.PLAYING, State.REQUESTNOVELTYLIKELIHOOD):
+    def _do(self, state: GameState) -> None:
+        if self._playing and state not in (GameState.PLAYING, GameState.REQUESTNOVELTYLIKELIHOOD):
             self._end_level()
-        if state == State.PLAYING:
+        if state == GameState.PLAYING:
             self._playing = True
             self.client.shoot(*self.learner.shot(self.client.get_ground_truth_without_screenshot()))
-        elif state == State.REQUESTNOVELTYLIKELIHOOD:
+        elif state == GameState.REQUESTNOVELTYLIKELIHOOD:
             self._note(str(int(state)))
             self.client.report_novelty_likelihood(*REPORT)
-        elif state in (State.NEWTRIAL, State.NEWTRAININGSET):
+        elif state in (GameState.NEWTRIAL, GameState.NEWTRAININGSET):
             self._note(str(int(state)))
             self._back_up()
             # Set aside as well: the original announces some tests by 9.
-            self._backup, self.learner = self.learner, Learner()
+            self._backup, self.learner = self.learner, GainSearch()
             self._get_ready()
-        elif state == State.NEWTESTSET:
+        elif state == GameState.NEWTESTSET:
             self._note(str(int(state)))
             if not self.testing:
                 self._backup = self.learner
             self._get_ready()
-        elif state == State.RESUMETRAINING:
+        elif state == GameState.RESUMETRAINING:
             self._note(str(int(state)))
             self.learner = self._backup
             self._get_ready()

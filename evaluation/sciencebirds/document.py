@@ -35,7 +35,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from evaluation.sciencebirds import markup
-from evaluation.sciencebirds.levels import Level, LevelPathError
+from evaluation.sciencebirds.levels import LevelPath, LevelPathError
 from evaluation.sciencebirds.markup import DocumentError, Element
 
 LARGEST = 2**31 - 1
@@ -73,7 +73,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SetLimits:
     """Limits of a set of levels; 0 or less is none.
 
     Attributes:
@@ -109,7 +109,7 @@ class PoolSet:
     absence: float = 0.0
     no_difference: float = 0.0
     percentage: int = 0
-    limits: Limits = Limits()
+    limits: SetLimits = SetLimits()
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class MetaTrial:
     notify: tuple[bool, ...]
     checkpoint_time: int
     checkpoint_interactions: int
-    limits: Limits
+    limits: SetLimits
     training: tuple[PoolSet, ...]
     ordered: bool
     tests: tuple[PoolSet, ...]
@@ -156,12 +156,12 @@ class LevelSet:
       levels: in the order of the document.
     """
 
-    limits: Limits
-    levels: tuple[Level, ...]
+    limits: SetLimits
+    levels: tuple[LevelPath, ...]
 
 
 @dataclass(frozen=True)
-class Trial:
+class ConfiguredTrial:
     """A trial as it is run.
 
     Attributes:
@@ -193,7 +193,7 @@ class Evaluation:
     """A config.xml."""
 
     measurement: Measurement
-    trials: tuple[Trial, ...]
+    trials: tuple[ConfiguredTrial, ...]
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def read_evaluation(root: Element) -> Evaluation:
     """Read a config.xml from its outermost element; raises as `load`."""
     _check_tag(root, "evaluation")
     root.only(children=("novelty_detection_measurement", "trials"))
-    trials: dict[int, Trial] = {}
+    trials: dict[int, ConfiguredTrial] = {}
     for index, element in enumerate(_trials(root)):
         trial = _trial(element, index)
         if trial.number in trials:
@@ -282,7 +282,7 @@ def _meta_trial(trial: Element) -> MetaTrial:
     if trial.value("repeats") is None:
         raise trial.error("holds no <repeats>, the number of times that it is run")
     checkpoint = trial.child("checkpoint")
-    limits = Limits() if checkpoint is None else _limits(checkpoint, LIMITS[:2])
+    limits = SetLimits() if checkpoint is None else _limits(checkpoint, LIMITS[:2])
     ordered, tests = _tests(trial.child("test"))
     training = trial.child("training")
     pools: tuple[PoolSet, ...] = ()
@@ -296,7 +296,7 @@ def _meta_trial(trial: Element) -> MetaTrial:
         notify=notify[word],
         checkpoint_time=limits.time,
         checkpoint_interactions=limits.interactions,
-        limits=Limits() if limits_element is None else _limits(limits_element, LIMITS),
+        limits=SetLimits() if limits_element is None else _limits(limits_element, LIMITS),
         training=pools,
         ordered=ordered,
         tests=tests,
@@ -329,7 +329,7 @@ def _pool_set(element: Element, *, test: bool) -> PoolSet:
     percentage = _integer(element, PERCENTAGE, 0) if test else 0
     if not 0 <= percentage <= 100:
         raise element.error(f"{PERCENTAGE} is {percentage}; it must be from 0 to 100")
-    limits = Limits()
+    limits = SetLimits()
     if test:
         inner = element.child("limits")
         limits = _limits(inner or element, LIMITS, also=() if inner else (*POOL, PERCENTAGE))
@@ -345,13 +345,13 @@ def _pool_set(element: Element, *, test: bool) -> PoolSet:
         limits,
     )
     try:
-        Level.of(pool_set.novelty_level, pool_set.novelty_type, 0).check()
+        LevelPath.of(pool_set.novelty_level, pool_set.novelty_type, 0).check()
     except LevelPathError as error:
         raise element.error(str(error)) from error
     return pool_set
 
 
-def _limits(element: Element, names: Sequence[str], also: Sequence[str] = ()) -> Limits:
+def _limits(element: Element, names: Sequence[str], also: Sequence[str] = ()) -> SetLimits:
     """Read limits from `<limit type=NAME>`, or from attributes or children NAME.
 
     Args:
@@ -379,10 +379,10 @@ def _limits(element: Element, names: Sequence[str], also: Sequence[str] = ()) ->
         _as_integer(element, name, values.get(name, "0")) for name in LIMITS[:3]
     )
     selection = _as_boolean(element, LIMITS[3], values.get(LIMITS[3], "false"))
-    return Limits(time, interactions, attempts, selection)
+    return SetLimits(time, interactions, attempts, selection)
 
 
-def _trial(trial: Element, index: int) -> Trial:
+def _trial(trial: Element, index: int) -> ConfiguredTrial:
     values = (
         "id",
         "number_of_executions",
@@ -403,7 +403,7 @@ def _trial(trial: Element, index: int) -> Trial:
     if training is None and not tests:
         raise trial.error("holds no <game_level_set>")
     number, executions, time, interactions, notify = values
-    return Trial(
+    return ConfiguredTrial(
         _integer(trial, number, index),
         _integer(trial, executions, 1),
         _integer(trial, time, 0),
@@ -430,17 +430,17 @@ def _level_set(element: Element) -> tuple[str, LevelSet]:
     if mode not in ("training", "test"):
         raise element.error(f"mode is {mode!r}; it must be training or test")
     time, interactions, attempts = (_integer(element, name, 0) for name in SET_LIMITS[:3])
-    limits = Limits(time, interactions, attempts, _boolean(element, SET_LIMITS[3]))
+    limits = SetLimits(time, interactions, attempts, _boolean(element, SET_LIMITS[3]))
     return mode, LevelSet(limits, tuple(map(_level, element.all("game_levels"))))
 
 
-def _level(element: Element) -> Level:
+def _level(element: Element) -> LevelPath:
     element.only(attributes=("level_path",), children=("level_path",))
     path = element.value("level_path")
     if path is None:
         raise element.error("holds no level_path")
     try:
-        return Level.parse(path)
+        return LevelPath.parse(path)
     except LevelPathError as error:
         raise element.error(str(error)) from error
 
@@ -525,7 +525,7 @@ def _lines(evaluation: Evaluation, comment: str) -> Iterator[str]:
     yield "</evaluation>"
 
 
-def _trial_lines(trial: Trial) -> Iterator[str]:
+def _trial_lines(trial: ConfiguredTrial) -> Iterator[str]:
     values = {
         "id": trial.number,
         "number_of_executions": trial.executions,
@@ -550,15 +550,15 @@ def _attributes(names: Sequence[str], values: Sequence[object]) -> str:
 
 
 __all__ = [
+    "ConfiguredTrial",
     "DocumentError",
     "Evaluation",
     "LevelSet",
-    "Limits",
     "Measurement",
     "Meta",
     "MetaTrial",
     "PoolSet",
-    "Trial",
+    "SetLimits",
     "dumps",
     "load",
     "load_meta",

@@ -22,10 +22,10 @@ from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.schedule import Schedule
 from evaluation.sciencebirds.codec import NO_PICTURE, Picture
 from evaluation.sciencebirds.codes import LOST, PLAYING, WON
-from evaluation.sciencebirds.levels import Level
+from evaluation.sciencebirds.levels import LevelPath
 
 if TYPE_CHECKING:
-    from evaluation.session import Result, Session
+    from evaluation.session import EpisodeResult, Session
     from jaxsim.worlds.cartpole3d.types import Observation
 
 POLAR_UNIT = 1000
@@ -63,7 +63,7 @@ class Counts(NamedTuple):
     pigs_at_start: int
 
 
-class LevelResult(NamedTuple):
+class LevelOutcome(NamedTuple):
     """Result of a level.
 
     Attributes:
@@ -74,13 +74,13 @@ class LevelResult(NamedTuple):
 
     session: "Session"
     variant: int
-    result: "Result"
+    result: "EpisodeResult"
 
 
 class Game(Protocol):
     """One level at a time; without one, `shoot` is never called."""
 
-    def load(self, level: Level) -> None:
+    def load(self, level: LevelPath) -> None:
         """Start a level in place of the one before."""
         ...
 
@@ -140,7 +140,7 @@ class CartPoleGame:
         self._variants = {variant: index for index, variant in enumerate(schedule.variants)}
         self._steps = steps_per_shot
         self._episode: Any = None
-        self._level: Level | None = None
+        self._level: LevelPath | None = None
         self._first: Any = None
 
     def warm(self) -> None:
@@ -148,7 +148,7 @@ class CartPoleGame:
         if self._session is not None:
             self._session.compile()
 
-    def load(self, level: Level) -> None:
+    def load(self, level: LevelPath) -> None:
         """Begin a level."""
         assert self._session is not None, "a schedule without levels has none to load"
         self._level = level
@@ -176,11 +176,11 @@ class CartPoleGame:
         result = self._episode.result()
         return WON if result.complete and not result.terminated else LOST
 
-    def level_result(self) -> LevelResult:
+    def level_result(self) -> LevelOutcome:
         """Result of the level so far, for a log."""
         assert self._session is not None and self._level is not None, "no level was loaded"
         variant = self._variants[self._level.variant]
-        return LevelResult(self._session, variant, self._episode.result())
+        return LevelOutcome(self._session, variant, self._episode.result())
 
     @property
     def score(self) -> int:

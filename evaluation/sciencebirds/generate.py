@@ -17,14 +17,14 @@ from evaluation.sciencebirds import document, markup
 from evaluation.sciencebirds.document import (
     MAX_LEVELS,
     MAX_TRIALS,
+    ConfiguredTrial,
     Evaluation,
     LevelSet,
     Meta,
     MetaTrial,
     PoolSet,
-    Trial,
 )
-from evaluation.sciencebirds.levels import Kind, Level
+from evaluation.sciencebirds.levels import Kind, LevelPath
 
 POOL = 10_000
 """Levels of each novelty level and type, by default."""
@@ -118,7 +118,7 @@ def generate(meta: Meta, seed: int, options: GenerateOptions | None = None) -> E
     least = [max(each.count, 0) * len(each.notify) for each in meta.trials]
     amounts = [sum(part.amount[0] for part in each.training) for each in meta.trials]
     _check(sum(least), sum(n * amount for n, amount in zip(least, amounts, strict=True)))
-    trials: list[Trial] = []
+    trials: list[ConfiguredTrial] = []
     levels = 0
     for meta_trial in meta.trials:
         for _ in range(meta_trial.count):
@@ -159,7 +159,9 @@ class _Draw:
         return items
 
 
-def _trials(meta_trial: MetaTrial, draw: _Draw, options: GenerateOptions) -> Iterator[Trial]:
+def _trials(
+    meta_trial: MetaTrial, draw: _Draw, options: GenerateOptions
+) -> Iterator[ConfiguredTrial]:
     """Draw one trial, and yield it for each value of `notify`."""
     levels = [level for each in meta_trial.training for level in _training_levels(each, draw)]
     limits = meta_trial.limits
@@ -170,7 +172,7 @@ def _trials(meta_trial: MetaTrial, draw: _Draw, options: GenerateOptions) -> Ite
     if training is None and not tests:
         return
     for notify in meta_trial.notify:
-        yield Trial(
+        yield ConfiguredTrial(
             0,
             meta_trial.repeats,
             meta_trial.checkpoint_time,
@@ -206,16 +208,16 @@ def _kinds(pool_set: PoolSet, amount: int) -> list[Kind]:
     return [kind for kind, number in numbers.items() for _ in range(number)]
 
 
-def _training_levels(pool_set: PoolSet, draw: _Draw) -> list[Level]:
+def _training_levels(pool_set: PoolSet, draw: _Draw) -> list[LevelPath]:
     """Draw levels with replacement, in random order."""
     kinds = _kinds(pool_set, draw.between(*pool_set.amount))
     return draw.shuffle(_levels(pool_set, [draw.below(draw.pool) for _ in kinds], kinds))
 
 
-def _levels(pool_set: PoolSet, numbers: Sequence[int], kinds: Sequence[Kind]) -> list[Level]:
+def _levels(pool_set: PoolSet, numbers: Sequence[int], kinds: Sequence[Kind]) -> list[LevelPath]:
     level, novelty_type = pool_set.novelty_level, pool_set.novelty_type
     pairs = zip(numbers, kinds, strict=True)
-    return [Level.of(level, novelty_type, number, kind) for number, kind in pairs]
+    return [LevelPath.of(level, novelty_type, number, kind) for number, kind in pairs]
 
 
 def _test_sets(

@@ -15,9 +15,9 @@ from evaluation.sciencebirds.codec import NO_PICTURE, Picture, Request, Values
 from evaluation.sciencebirds.codes import EVALUATION_TERMINATED, PLAYING, WON
 from evaluation.sciencebirds.document import LARGEST, Evaluation
 from evaluation.sciencebirds.game import Game, action_of, polar_action
-from evaluation.sciencebirds.levels import Level
-from evaluation.sciencebirds.results import Place, ResultWriter
-from evaluation.sciencebirds.scheduler import Quirks, Reply, State
+from evaluation.sciencebirds.levels import LevelPath
+from evaluation.sciencebirds.results import EvaluationPlace, ResultWriter
+from evaluation.sciencebirds.scheduler import Quirks, Reply, RunState
 
 Answer = tuple[object, ...]
 """Fields of a reply, in the order of the table."""
@@ -44,7 +44,7 @@ class HarnessOptions:
 class Observer(Protocol):
     """Observer of an evaluation."""
 
-    def level_over(self, place: Place, phase: int) -> None:
+    def level_over(self, place: EvaluationPlace, phase: int) -> None:
         """Called when a level is over or was left, before the next one is loaded.
 
         Args:
@@ -91,12 +91,12 @@ class Harness:
         self._game, self._clock, self._results = game, clock, results
         self._start, self._milliseconds = clock.now(), 0
         self._observer = observer
-        self._place: Place | None = None
+        self._place: EvaluationPlace | None = None
         self._running, self._phase, self._in_phase = False, 0, False
         self._reply = self._happens(scheduler.TICK)
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """State of the scheduler."""
         return self._run.state
 
@@ -159,19 +159,19 @@ class Harness:
         self._game.load(level)
         self._running = True
 
-    def _place_of(self, number: int, level: Level | None) -> Place:
+    def _place_of(self, number: int, level: LevelPath | None) -> EvaluationPlace:
         reply = self._reply
         trial = self._trials[reply.trial]
         testing = reply.mode == scheduler.TESTING
-        return Place(trial, reply.execution + 1, testing, number, level)
+        return EvaluationPlace(trial, reply.execution + 1, testing, number, level)
 
-    def _report_place(self) -> Place:
+    def _report_place(self) -> EvaluationPlace:
         """Place of reports: that of the level that was loaded last in the current set."""
         number = self._reply.level + 1
         levels = self._sets[self._reply.set].levels
         return self._place_of(number, levels[number - 1] if number else None)
 
-    def _level(self) -> Level | None:
+    def _level(self) -> LevelPath | None:
         return self._report_place().level if self._trials else None
 
     # Answers --------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal
 
+from evaluation.difficulties import DIFFICULTIES
 from evaluation.schedule import Block, Schedule, Variant
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 TASK: Final = "CartPole3D"
 NOMINAL: Final = 200
-DIFFICULTIES: Final = ("easy", "medium", "hard")
 MAX_PATH: Final = 512
 """Longest path of a level, characters."""
 
@@ -49,7 +49,7 @@ class LevelPathError(ValueError):
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelPath:
     """One level.
 
     Attributes:
@@ -67,14 +67,14 @@ class Level:
     kind: Kind = "novel"
 
     @classmethod
-    def of(cls, level: int, novelty_type: int, number: int, kind: Kind = "novel") -> "Level":
+    def of(cls, level: int, novelty_type: int, number: int, kind: Kind = "novel") -> "LevelPath":
         """Name a level of a pool."""
         file = f"{number:05}{SUFFIXES[kind]}.xml"
         path = f"novelty_level_{level}/type{novelty_type}/Levels/{file}"
         return cls(path, level, novelty_type, number, kind)
 
     @classmethod
-    def parse(cls, path: str) -> "Level":
+    def parse(cls, path: str) -> "LevelPath":
         """Read a level from its path.
 
         Raises:
@@ -169,7 +169,7 @@ def schedule(evaluation: "Evaluation", name: str = "sciencebirds", source: str =
 
 
 def _runs(
-    levels: Iterable[Level],
+    levels: Iterable[LevelPath],
 ) -> Iterator[tuple[Variant, int]]:
     """Runs of levels with the same physics, and their lengths."""
     for variant, run in groupby(levels, key=lambda level: level.variant):

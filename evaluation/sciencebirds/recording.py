@@ -5,8 +5,8 @@ import math
 from evaluation import memory
 from evaluation.sciencebirds.codec import Values
 from evaluation.sciencebirds.document import Evaluation, LevelSet
-from evaluation.sciencebirds.game import CartPoleGame, LevelResult
-from evaluation.sciencebirds.results import Place
+from evaluation.sciencebirds.game import CartPoleGame, LevelOutcome
+from evaluation.sciencebirds.results import EvaluationPlace
 from evaluation.session import LOGGED_BYTES, Log, Prediction
 
 THRESHOLD = 0.5
@@ -50,7 +50,7 @@ def prediction_of(values: Values) -> Prediction:
     return Prediction(max(values.get("level", 0), 0), share, THRESHOLD)
 
 
-class Recorder:
+class LevelRecorder:
     """Observer that adds the levels of a harness to a log.
 
     A report of novelty belongs to the level that runs, or else to the one before: reports are
@@ -63,10 +63,10 @@ class Recorder:
 
     def __init__(self, game: CartPoleGame, log: Log) -> None:
         self._game, self._log = game, log
-        self._pending: tuple[LevelResult, int, bool] | None = None
+        self._pending: tuple[LevelOutcome, int, bool] | None = None
         self._prediction = self._prediction_before = Prediction()
 
-    def level_over(self, place: Place, phase: int) -> None:
+    def level_over(self, place: EvaluationPlace, phase: int) -> None:
         """Called when a level is over or was left."""
         self.finish()
         self._pending = self._game.level_result(), phase, place.testing

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from evaluation.sciencebirds.codec import Values
-from evaluation.sciencebirds.document import Trial
+from evaluation.sciencebirds.document import ConfiguredTrial
 from evaluation.sciencebirds.game import Counts
-from evaluation.sciencebirds.levels import Level
+from evaluation.sciencebirds.levels import LevelPath
 
 LEVEL_COLUMNS: Final = (
     "EvaluationIndex",
@@ -55,7 +55,7 @@ MAX_REPORTED: Final = 64 * 2**20
 
 
 @dataclass(frozen=True)
-class Place:
+class EvaluationPlace:
     """Place in an evaluation.
 
     Attributes:
@@ -66,11 +66,11 @@ class Place:
       level: the level; None between levels.
     """
 
-    trial: Trial
+    trial: ConfiguredTrial
     execution: int
     testing: bool
     level_index: int
-    level: Level | None
+    level: LevelPath | None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -124,12 +124,12 @@ class ResultWriter:
         folder.mkdir(parents=True)
         return cls(folder, agent, started)
 
-    def level(self, place: Place, score: int, status: str, counts: Counts) -> None:
+    def level(self, place: EvaluationPlace, score: int, status: str, counts: Counts) -> None:
         """Add a level that is over, or "Playing" for one that was broken off."""
         row = (place.execution, place.level_index, score, status, *counts, *place.columns)
         self._append(self._path(place, "EvaluationData.csv"), LEVEL_COLUMNS, row)
 
-    def likelihood(self, place: Place, interaction: int, values: Values) -> bool:
+    def likelihood(self, place: EvaluationPlace, interaction: int, values: Values) -> bool:
         """Add a report of novelty; return whether there is still room for it."""
         description = _plain(values.get("description", ""))
         ids = " ".join(str(number) for number in values.get("ids", ()))
@@ -151,7 +151,7 @@ class ResultWriter:
         self._append(self._path(place, "Likelihood.csv"), LIKELIHOOD_COLUMNS, row)
         return True
 
-    def description(self, place: Place, interaction: int, text: str) -> bool:
+    def description(self, place: EvaluationPlace, interaction: int, text: str) -> bool:
         """Add an agent's description unchanged; return whether there is still room."""
         entry = {
             "execution": place.execution,
@@ -171,7 +171,7 @@ class ResultWriter:
         self._reported += size
         return self._reported <= MAX_REPORTED
 
-    def _path(self, place: Place, end: str) -> Path:
+    def _path(self, place: EvaluationPlace, end: str) -> Path:
         group = "informed" if place.trial.notify else "uninformed"
         stamp = f"{self.started:%Y%m%d%H%M%S}"
         name = f"Agent_{self.agent}_Trial_{place.trial.number}_{group}_{stamp}_{end}"

@@ -34,7 +34,7 @@ from evaluation.sciencebirds.codes import (
     REQUEST_NOVELTY_LIKELIHOOD,
     RESUME_TRAINING,
 )
-from evaluation.sciencebirds.document import LARGEST, Evaluation, Trial
+from evaluation.sciencebirds.document import LARGEST, ConfiguredTrial, Evaluation
 
 TICK, SHOT, LOAD, NEXT, RESTART, LIKELIHOOD, READY = range(7)
 """Kinds of events: time passes; a shot was played; a level by its number, the next level or the
@@ -103,7 +103,7 @@ class Progress(NamedTuple):
     count: Array  # () interactions that questions for novelty are counted by
 
 
-class State(NamedTuple):
+class RunState(NamedTuple):
     """State of a run of an evaluation; all () int32 or, where noted, bool."""
 
     trial: Array
@@ -168,7 +168,7 @@ def _rounded_up(number: int) -> int:
     return max(SMALLEST, 1 << (number - 1).bit_length())
 
 
-def runnable(evaluation: Evaluation) -> tuple[Trial, ...]:
+def runnable(evaluation: Evaluation) -> tuple[ConfiguredTrial, ...]:
     """Trials that are executed at all, in order; the trials of a plan."""
     return tuple(trial for trial in evaluation.trials if trial.executions > 0 and trial.sets)
 
@@ -238,7 +238,7 @@ def stack(plans: Sequence[TrialPlan]) -> TrialPlan:
     return batch
 
 
-def start(plan: TrialPlan) -> State:
+def start(plan: TrialPlan) -> RunState:
     """State before the first event."""
     state = _execution(plan, jnp.int32(0), jnp.int32(0), jnp.bool_(False))
     direct = plan.quirks.direct_start & (state.mode == TRAINING)
@@ -247,7 +247,7 @@ def start(plan: TrialPlan) -> State:
     return state._replace(pending=code.astype(jnp.int32))
 
 
-def step(plan: TrialPlan, state: State, event: Event) -> tuple[State, Reply]:
+def step(plan: TrialPlan, state: RunState, event: Event) -> tuple[RunState, Reply]:
     """Let time pass, process one event and announce what follows from it.
 
     Args:
@@ -306,7 +306,7 @@ _start = jax.jit(start)
 
 
 @jax.jit
-def _packed_step(plan: TrialPlan, state: State, event: Array) -> tuple[State, Array]:
+def _packed_step(plan: TrialPlan, state: RunState, event: Array) -> tuple[RunState, Array]:
     """`step` with the reply in one array: each array that leaves the device costs time."""
     state, reply = step(plan, state, Event(*event))
     return state, jnp.concatenate([jnp.ravel(leaf).astype(jnp.int32) for leaf in reply])
@@ -318,7 +318,7 @@ lanes = jax.jit(jax.vmap(step))
 """`step` for a batch of runs: plans from `stack`, states and events with the same leading axis."""
 
 
-def reported(plan: TrialPlan, state: State) -> Array:
+def reported(plan: TrialPlan, state: RunState) -> Array:
     """Code of the state that an agent is told, () int32."""
     waits = _waits(state.pending) & (state.status == PLAYING)
     early = (state.pending == NEW_TEST_SET) & (state.mode == TRAINING) & plan.quirks.nine_for_eight
@@ -332,11 +332,11 @@ def _waits(pending: Array) -> Array:
     return (pending == NEW_TEST_SET) | (pending == NEW_TRAINING_SET) | (pending == RESUME_TRAINING)
 
 
-def _playable(state: State) -> Array:
+def _playable(state: RunState) -> Array:
     return (state.status == PLAYING) & ~state.asked
 
 
-def _may_load(plan: TrialPlan, state: State) -> Array:
+def _may_load(plan: TrialPlan, state: RunState) -> Array:
     always = plan.quirks.load_always & (state.status == PLAYING)
     return always | (~state.asked & (state.pending == 0))
 
@@ -352,11 +352,11 @@ def _fresh(plan: TrialPlan, index: Array) -> Progress:
     return Progress(jnp.int32(-1), remaining, zero, zero, zero)
 
 
-def _limited(plan: TrialPlan, state: State) -> Array:
+def _limited(plan: TrialPlan, state: RunState) -> Array:
     return plan.attempts[state.set] > UNLIMITED
 
 
-def _accessible(plan: TrialPlan, state: State) -> Array:
+def _accessible(plan: TrialPlan, state: RunState) -> Array:
     """Which levels of the current set may be loaded at all, (L,) bool."""
     inside = plan.slots < plan.levels[state.set]
     # A sequence does not go back.
@@ -366,20 +366,20 @@ def _accessible(plan: TrialPlan, state: State) -> Array:
     return inside & jnp.where(limited, (state.current.remaining > 0) & reached, served)
 
 
-def _successor(plan: TrialPlan, state: State) -> Array:
+def _successor(plan: TrialPlan, state: RunState) -> Array:
     """Index of the accessible level after the current one; the first follows the last."""
     distance = (plan.slots - state.current.level - 1) % jnp.maximum(plan.levels[state.set], 1)
     far = jnp.iinfo(jnp.int32).max
     return jnp.argmin(jnp.where(_accessible(plan, state), distance, far)).astype(jnp.int32)
 
 
-def _attempts_left(plan: TrialPlan, state: State) -> Array:
+def _attempts_left(plan: TrialPlan, state: RunState) -> Array:
     """Whether the current level may be loaded once more."""
     level = state.current.level
     return (level >= 0) & (~_limited(plan, state) | (state.current.remaining[level] > 0))
 
 
-def _over(plan: TrialPlan, state: State) -> Array:
+def _over(plan: TrialPlan, state: RunState) -> Array:
     """Whether the current set has met a limit or has no level left."""
     current, seconds, most = state.current, plan.time[state.set], plan.interactions[state.set]
     late = (seconds > 0) & (current.time // 1000 >= seconds)
@@ -391,7 +391,7 @@ def _over(plan: TrialPlan, state: State) -> Array:
 # Limits and announcements -----------------------------------------------------------------------
 
 
-def _pass_time(plan: TrialPlan, state: State, elapsed: Array) -> State:
+def _pass_time(plan: TrialPlan, state: RunState, elapsed: Array) -> RunState:
     """Let time pass for a set that has begun and is not over."""
     runs = (state.pending == 0) | (state.status == PLAYING)
     elapsed = jnp.where(runs, jnp.maximum(elapsed, 0), 0)
@@ -408,7 +408,7 @@ def _pass_time(plan: TrialPlan, state: State, elapsed: Array) -> State:
     )
 
 
-def _interact(plan: TrialPlan, state: State, number: Array) -> State:
+def _interact(plan: TrialPlan, state: RunState, number: Array) -> RunState:
     """Count interactions, and ask for novelty after every so many."""
     training = state.mode == TRAINING
     current, progress = state.current, state.training
@@ -426,7 +426,7 @@ def _interact(plan: TrialPlan, state: State, number: Array) -> State:
     )
 
 
-def _due(plan: TrialPlan, state: State) -> State:
+def _due(plan: TrialPlan, state: RunState) -> RunState:
     """Announce what follows from limits that are met."""
     trial, over = state.trial, _over(plan, state)
     training, tests = state.mode == TRAINING, plan.test_count[trial] > 0
@@ -449,12 +449,12 @@ def _due(plan: TrialPlan, state: State) -> State:
     return _select(state.pending == 0, after, state)
 
 
-def _sweeps(plan: TrialPlan, state: State) -> Array:
+def _sweeps(plan: TrialPlan, state: RunState) -> Array:
     """Whether all test sets are run in turn: where no training has checkpoints for them."""
     return plan.quirks.all_tests | (plan.training[state.trial] < 0)
 
 
-def _after_execution(plan: TrialPlan, state: State) -> State:
+def _after_execution(plan: TrialPlan, state: RunState) -> RunState:
     """Announce the next execution, the next trial or the end."""
     again = ~plan.quirks.one_execution & (state.execution + 1 < plan.executions[state.trial])
     trial = jnp.where(again, state.trial, state.trial + 1)
@@ -465,7 +465,7 @@ def _after_execution(plan: TrialPlan, state: State) -> State:
     return _select(ended, stopped, next_state)
 
 
-def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) -> State:
+def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) -> RunState:
     """State that announces an execution of a trial."""
     zero, no = jnp.int32(0), jnp.bool_(False)
     training = jnp.asarray(plan.training)[trial]
@@ -473,7 +473,7 @@ def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) ->
     first = jnp.where(tests_only, jnp.asarray(plan.tests)[trial], training)
     first = jnp.minimum(first, plan.levels.shape[-1] - 1).astype(jnp.int32)
     fresh = _fresh(plan, first)
-    return State(
+    return RunState(
         trial=trial,
         execution=execution,
         mode=jnp.where(tests_only, TESTING, TRAINING).astype(jnp.int32),
@@ -493,8 +493,8 @@ def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) ->
     )
 
 
-def _select(condition: Array, yes: State, no: State) -> State:
-    selection: State = jax.tree.map(
+def _select(condition: Array, yes: RunState, no: RunState) -> RunState:
+    selection: RunState = jax.tree.map(
         lambda a, b: jnp.where(condition, a, b).astype(jnp.result_type(b)), yes, no
     )
     return selection
@@ -502,20 +502,20 @@ def _select(condition: Array, yes: State, no: State) -> State:
 
 # Events -----------------------------------------------------------------------------------------
 
-Outcome = tuple[State, Array, Array]
+Outcome = tuple[RunState, Array, Array]
 """State, value of the reply and its header."""
 
 
-def _outcome(state: State, value: Array, header: Array | None = None) -> Outcome:
+def _outcome(state: RunState, value: Array, header: Array | None = None) -> Outcome:
     zeros = jnp.zeros(7, jnp.int32)
     return state, jnp.asarray(value, jnp.int32), zeros if header is None else header
 
 
-def _tick(plan: TrialPlan, state: State, value: Array) -> Outcome:
+def _tick(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     return _outcome(state, jnp.int32(1))
 
 
-def _shot(plan: TrialPlan, state: State, value: Array) -> Outcome:
+def _shot(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     """A shot was played, after which the level has status `value`."""
     accepted = _playable(state)
     counts = ~plan.per_episode | (value != PLAYING)
@@ -523,7 +523,7 @@ def _shot(plan: TrialPlan, state: State, value: Array) -> Outcome:
     return _outcome(state._replace(status=jnp.where(accepted, value, state.status)), accepted)
 
 
-def _next(plan: TrialPlan, state: State, value: Array) -> Outcome:
+def _next(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     """Load the current level while it has attempts, or else the one after it."""
     may, exists = _may_load(plan, state) & ~state.lost, jnp.any(_accessible(plan, state))
     same = _limited(plan, state) & _attempts_left(plan, state)
@@ -534,7 +534,7 @@ def _next(plan: TrialPlan, state: State, value: Array) -> Outcome:
     return _outcome(new_state, jnp.where(state.lost, NO_ANSWER, number))
 
 
-def _load(plan: TrialPlan, state: State, value: Array) -> Outcome:
+def _load(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     """Load a level by its number, from 1."""
     accessible, limited = _accessible(plan, state), _limited(plan, state)
     may, exists = _may_load(plan, state) & ~state.lost, jnp.any(accessible)
@@ -553,13 +553,13 @@ def _load(plan: TrialPlan, state: State, value: Array) -> Outcome:
     return _outcome(state, jnp.where(state.lost | stuck, NO_ANSWER, may & may_be))
 
 
-def _restart(plan: TrialPlan, state: State, value: Array) -> Outcome:
+def _restart(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     """Load the current level once more."""
     accepted = _may_load(plan, state) & ~state.lost & _attempts_left(plan, state)
     return _outcome(_load_level(plan, state, state.current.level, accepted), accepted)
 
 
-def _load_level(plan: TrialPlan, state: State, index: Array, accepted: Array) -> State:
+def _load_level(plan: TrialPlan, state: RunState, index: Array, accepted: Array) -> RunState:
     """Load a level, which takes an attempt and breaks off the one that is played."""
     broken_off = plan.per_episode & (state.status == PLAYING)
     number = broken_off.astype(jnp.int32) + plan.quirks.count_loads
@@ -576,11 +576,11 @@ def _load_level(plan: TrialPlan, state: State, index: Array, accepted: Array) ->
     )
 
 
-def _likelihood(plan: TrialPlan, state: State, value: Array) -> Outcome:
+def _likelihood(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     return _outcome(state._replace(asked=jnp.bool_(False)), jnp.int32(1))
 
 
-def _ready(plan: TrialPlan, state: State, value: Array) -> Outcome:
+def _ready(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     """Start what was announced; without an announcement, change nothing."""
     waits = _waits(state.pending) & (state.status == PLAYING)
     announced = (state.pending != 0) & (state.pending != EVALUATION_TERMINATED)
@@ -603,7 +603,7 @@ def _ready(plan: TrialPlan, state: State, value: Array) -> Outcome:
     return _outcome(new, accepted | restarted, header)
 
 
-def _header(plan: TrialPlan, state: State, index: Array) -> Array:
+def _header(plan: TrialPlan, state: RunState, index: Array) -> Array:
     """Limits and kind of a set, (7,) int32."""
     limits = (plan.time, plan.interactions, plan.levels, plan.attempts)
     numbers = [jnp.maximum(jnp.asarray(limit)[index], 0) for limit in limits]
@@ -612,13 +612,13 @@ def _header(plan: TrialPlan, state: State, index: Array) -> Array:
     return jnp.stack([jnp.asarray(value, jnp.int32) for value in values])
 
 
-def _test_set(plan: TrialPlan, state: State) -> Array:
+def _test_set(plan: TrialPlan, state: RunState) -> Array:
     """Index of the next test set; the last one again at the end of the list."""
     last = jnp.maximum(plan.test_count[state.trial] - 1, 0)
     return plan.tests[state.trial] + jnp.minimum(state.test, last)
 
 
-def _begin_trial(plan: TrialPlan, state: State) -> State:
+def _begin_trial(plan: TrialPlan, state: RunState) -> RunState:
     """Announce the first set of a trial."""
     training = state.mode == TRAINING
     code = jnp.where(training, NEW_TRAINING_SET, NEW_TEST_SET)
@@ -626,7 +626,7 @@ def _begin_trial(plan: TrialPlan, state: State) -> State:
     return _select(training & plan.quirks.direct_start, _begin_training(plan, announced), announced)
 
 
-def _begin_training(plan: TrialPlan, state: State) -> State:
+def _begin_training(plan: TrialPlan, state: RunState) -> RunState:
     zero = jnp.int32(0)
     return state._replace(
         current=_fresh(plan, state.set),
@@ -637,7 +637,7 @@ def _begin_training(plan: TrialPlan, state: State) -> State:
     )
 
 
-def _begin_test(plan: TrialPlan, state: State) -> State:
+def _begin_test(plan: TrialPlan, state: RunState) -> RunState:
     """Begin a test set; after training, keep the training's progress."""
     training = state.mode == TRAINING
     index = _test_set(plan, state)
@@ -658,7 +658,7 @@ def _begin_test(plan: TrialPlan, state: State) -> State:
     )
 
 
-def _resume_training(plan: TrialPlan, state: State) -> State:
+def _resume_training(plan: TrialPlan, state: RunState) -> RunState:
     """Resume the training where it was interrupted."""
     progress, zero = state.training, jnp.int32(0)
     index = plan.training[state.trial]
@@ -682,7 +682,7 @@ def _resume_training(plan: TrialPlan, state: State) -> State:
     )
 
 
-def _restarted(state: State) -> State:
+def _restarted(state: RunState) -> RunState:
     """State after a "ready" without an announcement, in the original."""
     return state._replace(
         current=state.current._replace(level=jnp.int32(-1)),

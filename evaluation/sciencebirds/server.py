@@ -69,7 +69,7 @@ def listen(host: str = HOST, port: int = PORT) -> socket.socket:
         raise ValueError(f"cannot listen on {host}, port {port}: {error}; name others") from error
 
 
-class Server:
+class EvaluationServer:
     """A port on which one evaluation is run.
 
     Args:

@@ -15,7 +15,7 @@ CUT = "TimeLimit.truncated"
 """Key of `info` at the end of an episode that reached its limit of steps."""
 
 
-class Env(ABC):
+class GymEnv(ABC):
     """Base class of environments of the old interface.
 
     Subclasses define `reset` and `step`, and `render` if they draw.
@@ -53,14 +53,14 @@ class Env(ABC):
         return self
 
 
-class Wrapper(Env):
+class GymWrapper(GymEnv):
     """Wraps another environment of the old interface; subclasses override methods."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
         self.metadata, self.spec = env.metadata, getattr(env, "spec", None)
         self.action_space, self.observation_space = env.action_space, env.observation_space
-        self.reward_range = getattr(env, "reward_range", Env.reward_range)
+        self.reward_range = getattr(env, "reward_range", GymEnv.reward_range)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -95,7 +95,7 @@ class Wrapper(Env):
         return self.env.unwrapped
 
 
-class OldEnv(Env):
+class OldEnv(GymEnv):
     """An environment of Gymnasium with the old interface.
 
     Args:

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.sweep.interface import Results as Results
+    from evaluation.sweep.interface import SweepResults as SweepResults
     from evaluation.sweep.interface import load as load
     from evaluation.sweep.interface import merge as merge
     from evaluation.sweep.interface import plan as plan

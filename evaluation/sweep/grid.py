@@ -28,7 +28,7 @@ Steps = tuple[tuple[int, Sequence[int]], ...]
 """Steps of bundles, each after the index of the bundle."""
 
 
-class Keys(NamedTuple):
+class GroupKeys(NamedTuple):
     """Keys that group cells by program and call.
 
     Attributes:
@@ -40,7 +40,7 @@ class Keys(NamedTuple):
     call: Hashable
 
 
-class Cell(NamedTuple):
+class SweepCell(NamedTuple):
     """One point of a sweep.
 
     Attributes:
@@ -77,7 +77,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Group:
+class CellGroup:
     """Cells of one program, as a product of parts of the axes.
 
     Attributes:
@@ -134,7 +134,7 @@ class Grid:
     """
 
     sweep: Sweep
-    groups: tuple[Group, ...]
+    groups: tuple[CellGroup, ...]
     programs: int
     _starts: list[int] = field(init=False, repr=False, compare=False)
 
@@ -156,7 +156,7 @@ class Grid:
         """Number of packs."""
         return sum(group.packs for group in self.groups)
 
-    def cell(self, number: int) -> Cell:
+    def cell(self, number: int) -> SweepCell:
         """Return one cell, from its number alone."""
         if not 0 <= number < self.cells:
             raise IndexError(f"cell {number} of {self.cells}")
@@ -165,7 +165,7 @@ class Grid:
         values = dict(self.sweep.fixed)
         for place, values_at in enumerate(self._values):
             values.update(values_at(steps[place]))
-        return Cell(number, values)
+        return SweepCell(number, values)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Units:
         return range(self._ends[place - 1] if place else 0, self._ends[place])
 
 
-def grid(sweep: Sweep, keys: Callable[[Mapping[str, Value]], Keys], lanes: int) -> Grid:
+def grid(sweep: Sweep, keys: Callable[[Mapping[str, Value]], GroupKeys], lanes: int) -> Grid:
     """Order the cells of a sweep.
 
     Args:
@@ -228,7 +228,7 @@ def grid(sweep: Sweep, keys: Callable[[Mapping[str, Value]], Keys], lanes: int) 
     if number > MOST_GROUPS:
         raise ValueError(f"the axes ask for {number:,} programs; at most {MOST_GROUPS:,} are built")
     pack = max(1, sweep.lanes // lanes)
-    groups: list[Group] = []
+    groups: list[CellGroup] = []
     programs: dict[Hashable, int] = {}
     start = 0
     for classes in product(*(classes for classes, _ in parts)):
@@ -238,14 +238,14 @@ def grid(sweep: Sweep, keys: Callable[[Mapping[str, Value]], Keys], lanes: int) 
         program = programs.setdefault(keys(values).program, len(programs))
         slow = tuple((i, s) for i, s in enumerate(classes) if parts[i][1])
         fast = tuple((i, s) for i, s in enumerate(classes) if not parts[i][1])
-        group = Group(program, slow, fast, pack, start)
+        group = CellGroup(program, slow, fast, pack, start)
         groups.append(group)
         start += group.cells
     return Grid(sweep, tuple(groups), len(programs))
 
 
 def _parts(
-    bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Value]], Keys]
+    bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Value]], GroupKeys]
 ) -> tuple[list[Sequence[int]], bool]:
     """Steps of a bundle grouped by program, and whether some need separate calls."""
     probed: Sequence[int] = range(bundle.size)

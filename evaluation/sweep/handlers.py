@@ -16,7 +16,7 @@ from evaluation.report import terminal
 
 if TYPE_CHECKING:
     from evaluation.sweep.plans import Plan
-    from evaluation.sweep.progress import Status
+    from evaluation.sweep.progress import SweepStatus
 
 FAILED: Final = 1
 AGAIN: Final = 2.0
@@ -164,7 +164,7 @@ def status(arguments: argparse.Namespace) -> int:
         time.sleep(AGAIN)
 
 
-def status_lines(state: "Status") -> list[str]:
+def status_lines(state: "SweepStatus") -> list[str]:
     """Describe the progress of a sweep in lines for people."""
     remaining = "" if state.seconds_left is None else f", {_time(state.seconds_left)} left"
     rate = "" if state.rate is None else f", {state.rate:,.1f} units a minute"

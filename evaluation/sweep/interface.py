@@ -14,12 +14,12 @@ from evaluation.json_types import JsonMapping
 from evaluation.sweep import merging, notes, plans, playing, progress, store
 from evaluation.sweep.planning import plan as _plan
 from evaluation.sweep.plans import Plan
-from evaluation.sweep.playing import RETRIES, Outcome
+from evaluation.sweep.playing import RETRIES, SweepOutcome
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evaluation.sweep.means import Table
+    from evaluation.sweep.means import MeanTable
 
 LOOK: Final = 0.1
 """Polling interval of tasks without callbacks, s."""
@@ -64,7 +64,7 @@ def run(
     retries: int = RETRIES,
     force: bool = False,
     progress: Callable[[int, int], object] | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     """Play the units of a plan that are not finished.
 
     Args:
@@ -113,8 +113,8 @@ def _with_executor(
     retries: int,
     force: bool,
     progress: Callable[[int, int], object] | None,
-) -> Outcome:
-    out, total = Outcome(), len(plan.units)
+) -> SweepOutcome:
+    out, total = SweepOutcome(), len(plan.units)
     remaining = _unfinished(plan, out)
     attempts: dict[int, int] = {}
     waiting: dict[Any, int] = {}
@@ -154,7 +154,7 @@ def _with_executor(
     return out
 
 
-def _unfinished(plan: Plan, out: Outcome) -> Iterator[int]:
+def _unfinished(plan: Plan, out: SweepOutcome) -> Iterator[int]:
     """Yield units without an intact result; count the others as skipped."""
     for number, units in store.listing(plan):
         if any(map(store.intact, units)):
@@ -177,7 +177,7 @@ def _usable(error: Exception) -> bool:
     return "BrokenProcessPool" not in type(error).__name__
 
 
-class Results:
+class SweepResults:
     """Merged results of a sweep, read on demand.
 
     Attributes:
@@ -201,19 +201,21 @@ class Results:
         """`cells` as a data frame."""
         return self.cells().to_pandas()
 
-    def table(self, rows: str, columns: str | None = None, metric: str | None = None) -> "Table":
+    def table(
+        self, rows: str, columns: str | None = None, metric: str | None = None
+    ) -> "MeanTable":
         """A metric over one or two axes; see `evaluation.sweep.tables.table`."""
         from evaluation.sweep import tables
 
         return tables.table(self.folder, rows, columns, metric)
 
 
-def merge(plan: Plan, out: Path | None = None) -> Results:
+def merge(plan: Plan, out: Path | None = None) -> SweepResults:
     """Join the results of all units; see `evaluation.sweep.merging.merge`."""
-    return Results(merging.merge(plan, out).folder)
+    return SweepResults(merging.merge(plan, out).folder)
 
 
-def results(plan: Plan | Path | str) -> Results:
+def results(plan: Plan | Path | str) -> SweepResults:
     """Return merged results; merge them first if necessary.
 
     Raises:
@@ -222,9 +224,9 @@ def results(plan: Plan | Path | str) -> Results:
     if not isinstance(plan, Plan):
         plan = plans.load(plan)
     folder = plan.folder / merging.MERGED
-    return Results(folder) if (folder / merging.MARKER).exists() else merge(plan)
+    return SweepResults(folder) if (folder / merging.MARKER).exists() else merge(plan)
 
 
-def status(plan: Plan) -> progress.Status:
+def status(plan: Plan) -> progress.SweepStatus:
     """Return the progress of a sweep."""
     return progress.status(plan)

@@ -14,7 +14,7 @@ MOST_VALUES: Final = 1000
 
 
 @dataclass(frozen=True)
-class Table:
+class MeanTable:
     """One metric over one or two axes.
 
     Attributes:
@@ -47,7 +47,7 @@ def axes_of(data: pa.Table) -> list[str]:
 _NOT_AXES: Final = ("cell", "metric", "value", "low", "high", "count", "reason")
 
 
-def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None) -> Table:
+def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None) -> MeanTable:
     """Average a metric over the cells that agree in one or two axes.
 
     Args:
@@ -81,7 +81,7 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
         interval = bootstrap_interval(numbers[:, None])
         low[cell], high[cell] = interval.low[0], interval.high[0]
     heads = column_values or (metric,)
-    return Table(metric, rows, columns, row_values, heads, value, low, high, cells)
+    return MeanTable(metric, rows, columns, row_values, heads, value, low, high, cells)
 
 
 def _numbers(data: pa.Table, name: str) -> np.ndarray:

@@ -30,7 +30,7 @@ LONGEST: Final = 2000
 """Most characters of an error that are kept."""
 
 
-class Running(NamedTuple):
+class RunningProcess(NamedTuple):
     """A running process.
 
     Attributes:
@@ -115,7 +115,7 @@ class Sign(Closing):
             write_json(self._path, values)
 
 
-def running(plan: Plan, clock: Callable[[], float] = time.time) -> list[Running]:
+def running(plan: Plan, clock: Callable[[], float] = time.time) -> list[RunningProcess]:
     """Processes with a recent heartbeat."""
     processes = []
     for path, values in _notes(plan.folder / RUNNING):
@@ -123,7 +123,9 @@ def running(plan: Plan, clock: Callable[[], float] = time.time) -> list[Running]
             if clock() - path.stat().st_mtime < SILENT:
                 seconds = clock() - float(values["began"])
                 units = tuple(int(number) for number in values["units"])
-                processes.append(Running(str(values["host"]), int(values["pid"]), units, seconds))
+                processes.append(
+                    RunningProcess(str(values["host"]), int(values["pid"]), units, seconds)
+                )
     return sorted(processes)
 
 

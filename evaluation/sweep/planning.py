@@ -12,9 +12,9 @@ from evaluation.checkpoints.configuration import versions
 from evaluation.files import write_whole
 from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.sweep import bases, plans
-from evaluation.sweep.bases.base import Base, Place, Values, complete
+from evaluation.sweep.bases.base import Base, SweepFiles, Values, complete
 from evaluation.sweep.document import Sweep, load, sweep_from
-from evaluation.sweep.grid import Grid, Group, Keys, grid
+from evaluation.sweep.grid import CellGroup, Grid, GroupKeys, grid
 from evaluation.sweep.plans import FORMAT, INPUTS, Plan
 
 MINUTES: Final = 5.0
@@ -142,7 +142,7 @@ def _existing(folder: Path, digest: str, force: bool) -> Plan | None:
 
 def _inputs(
     base: Base, sweep: Sweep, input_folder: Path
-) -> tuple[dict[str, tuple[str, bytes]], Place]:
+) -> tuple[dict[str, tuple[str, bytes]], SweepFiles]:
     """Read the files that values name; (name of the copy, content) by value."""
     contents: dict[str, tuple[str, bytes]] = {}
     places: dict[str, Path] = {}
@@ -167,10 +167,10 @@ def _inputs(
             mark = hashlib.sha256(data).hexdigest()[:8]
             contents[value] = f"{mark}-{path.name}", data
             places[value] = path
-    return contents, Place(places)
+    return contents, SweepFiles(places)
 
 
-def _check(base: Base, sweep: Sweep, place: Place) -> None:
+def _check(base: Base, sweep: Sweep, place: SweepFiles) -> None:
     """Check the values of each axis, with the first values of all others."""
     first = dict(sweep.fixed)
     for bundle in sweep.bundles:
@@ -191,8 +191,8 @@ MOST_CHECKED: Final = 4096
 """Most steps of a bundle that are checked before anything is written; evenly spread of more."""
 
 
-def _grid(base: Base, sweep: Sweep, place: Place) -> Grid:
-    def keys(values: Values) -> Keys:
+def _grid(base: Base, sweep: Sweep, place: SweepFiles) -> Grid:
+    def keys(values: Values) -> GroupKeys:
         return base.keys(complete(base, values), place)
 
     first = dict(sweep.fixed)
@@ -204,12 +204,12 @@ def _grid(base: Base, sweep: Sweep, place: Place) -> Grid:
     return grid(sweep, keys, base.lanes(complete(base, first)))
 
 
-def _example(base: Base, cell_grid: Grid, group: Group) -> Values:
+def _example(base: Base, cell_grid: Grid, group: CellGroup) -> Values:
     return complete(base, cell_grid.cell(group.start).values)
 
 
 def _rates(
-    base: Base, cell_grid: Grid, place: Place, rate: float | None, measure: bool, say: Say
+    base: Base, cell_grid: Grid, place: SweepFiles, rate: float | None, measure: bool, say: Say
 ) -> dict[int, float]:
     """Environment steps a second of each program."""
     rates: dict[int, float] = {}
@@ -227,7 +227,7 @@ def _rates(
     return rates
 
 
-def _measured(base: Base, cell_grid: Grid, group: Group, place: Place) -> float:
+def _measured(base: Base, cell_grid: Grid, group: CellGroup, place: SweepFiles) -> float:
     """Play the first pack twice; the second time nothing is compiled."""
     cells = [cell_grid.cell(group.start + i) for i in range(min(group.pack, group.call_cells))]
     cells = [cell._replace(values=complete(base, cell.values)) for cell in cells]
@@ -239,7 +239,7 @@ def _measured(base: Base, cell_grid: Grid, group: Group, place: Place) -> float:
 
 
 def _expected(
-    base: Base, cell_grid: Grid, place: Place, rates: Mapping[int, float], minutes: float
+    base: Base, cell_grid: Grid, place: SweepFiles, rates: Mapping[int, float], minutes: float
 ) -> JsonObject:
     """Sizes of units, and estimates of the sweep's steps, time, rows and memory."""
     packs, steps, seconds, rows, memory = [], 0, 0.0, 0, 0
@@ -265,6 +265,6 @@ def _expected(
     }
 
 
-def place_of(plan: Plan) -> Place:
-    """The `Place` of a plan."""
-    return replace(Place(plan.inputs), folder=plan.folder)
+def place_of(plan: Plan) -> SweepFiles:
+    """The `SweepFiles` of a plan."""
+    return replace(SweepFiles(plan.inputs), folder=plan.folder)

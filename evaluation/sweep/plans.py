@@ -18,7 +18,7 @@ from typing import Final
 from evaluation.files import write_json
 from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.sweep.document import Sweep, sweep_from
-from evaluation.sweep.grid import Grid, Group, Steps, Units
+from evaluation.sweep.grid import CellGroup, Grid, Steps, Units
 
 FORMAT: Final = 1
 FILE: Final = "plan.json"
@@ -56,7 +56,7 @@ class Plan:
     def grid(self) -> Grid:
         """All cells."""
         groups = tuple(
-            Group(g["program"], _steps(g["slow"]), _steps(g["fast"]), g["pack"], g["start"])
+            CellGroup(g["program"], _steps(g["slow"]), _steps(g["fast"]), g["pack"], g["start"])
             for g in self.manifest["groups"]
         )
         return Grid(self.sweep, groups, self.manifest["programs"])

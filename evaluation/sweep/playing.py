@@ -23,8 +23,8 @@ from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.files import CLOSED, FULL
 from evaluation.sweep import bases, notes, store
-from evaluation.sweep.bases.base import METRICS, Base, PackResults, Place, complete
-from evaluation.sweep.grid import Cell, Unit
+from evaluation.sweep.bases.base import METRICS, Base, PackResults, SweepFiles, complete
+from evaluation.sweep.grid import SweepCell, Unit
 from evaluation.sweep.planning import place_of
 from evaluation.sweep.plans import Plan
 from jaxsim import backend
@@ -40,7 +40,7 @@ Progress = Callable[[int, int], object]
 
 
 @dataclass
-class Outcome:
+class SweepOutcome:
     """Result of a run.
 
     Attributes:
@@ -82,7 +82,7 @@ def run(
     stop: Stop | None = None,
     progress: Progress | None = None,
     say: Say = lambda line: None,
-) -> Outcome:
+) -> SweepOutcome:
     """Play units that are not finished, in this process.
 
     Args:
@@ -159,13 +159,13 @@ class _Crew:
         self.plan, self.base, self.retries, self.stop = plan, base, retries, stop
         self.sign, self.progress, self.say, self.total = sign, progress, say, total
         self.place = replace(place_of(plan), stop=stop)
-        self.outcome, self.lock, self.cells = Outcome(), threading.Lock(), 0
+        self.outcome, self.lock, self.cells = SweepOutcome(), threading.Lock(), 0
         self.fatal: BaseException | None = None
         groups = range(len(plan.grid.groups))
         self.compiling = {plan.grid.groups[group].program: threading.Lock() for group in groups}
         self.compiled: set[int] = set()
 
-    def play(self, numbers: Sequence[int], threads: int) -> Outcome:
+    def play(self, numbers: Sequence[int], threads: int) -> SweepOutcome:
         """Play units; return the result."""
         queue = deque(numbers)
         if threads == 1:
@@ -277,7 +277,7 @@ class _Crew:
                 self.progress(min(self.cells, self.total), self.total)
 
 
-def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[PackResults]:
+def play(plan: Plan, base: Base, unit: Unit, place: SweepFiles) -> Iterator[PackResults]:
     """Play the packs of a unit, one after the other.
 
     Yields:
@@ -290,11 +290,11 @@ def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[PackResul
         if place.stop.by:
             raise Stopped(place.stop.by)
         cells = [plan.grid.cell(number) for number in range(first, end)]
-        complete_cells = [Cell(cell.number, complete(base, cell.values)) for cell in cells]
+        complete_cells = [SweepCell(cell.number, complete(base, cell.values)) for cell in cells]
         yield with_axes(plan, cells, base.play(complete_cells, place))
 
 
-def with_axes(plan: Plan, cells: Sequence[Cell], results: PackResults) -> PackResults:
+def with_axes(plan: Plan, cells: Sequence[SweepCell], results: PackResults) -> PackResults:
     """Add the values of the axes to the tables of a pack, behind the number of the cell."""
     names = [axis.name for axis in plan.sweep.axes]
     columns = [

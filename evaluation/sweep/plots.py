@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluation.files import write_whole
 from evaluation.sweep.axes import Value
-from evaluation.sweep.means import Table
+from evaluation.sweep.means import MeanTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ MOST_LINES: Final = 8
 DPI: Final = 120
 
 
-def write(table: Table, path: Path) -> None:
+def write(table: MeanTable, path: Path) -> None:
     """Draw a table: lines with bands over a numeric axis, or a heat map over two.
 
     Args:
@@ -41,7 +41,7 @@ def write(table: Table, path: Path) -> None:
     write_whole(path, file.getvalue())
 
 
-def draw(table: Table) -> "Figure":
+def draw(table: MeanTable) -> "Figure":
     """Return a figure of matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -57,7 +57,7 @@ def draw(table: Table) -> "Figure":
     return figure
 
 
-def is_map(table: Table) -> bool:
+def is_map(table: MeanTable) -> bool:
     """Whether a table is drawn as a heat map."""
     numeric = all(_numeric(values) for values in (table.row_values, table.column_values))
     return table.columns is not None and numeric and len(table.column_values) > MOST_LINES
@@ -67,7 +67,7 @@ def _numeric(values: tuple[Value, ...]) -> bool:
     return not isinstance(values[0], str)
 
 
-def _lines(axes: "Axes", table: Table) -> None:
+def _lines(axes: "Axes", table: MeanTable) -> None:
     numeric = _numeric(table.row_values)
     where = np.array(table.row_values if numeric else range(len(table.row_values)), float)
     for column, name in enumerate(table.column_values):
@@ -97,7 +97,7 @@ def _even_ratios(where: np.ndarray) -> bool:
     return bool(np.allclose(steps, steps[0], rtol=1e-3) and where.max() > 4 * where.min())
 
 
-def _map(figure: "Figure", axes: "Axes", table: Table) -> None:
+def _map(figure: "Figure", axes: "Axes", table: MeanTable) -> None:
     across, down = (np.array(v, float) for v in (table.column_values, table.row_values))
     mesh = axes.pcolormesh(across, down, table.value, shading="nearest")
     for values, name in ((across, "x"), (down, "y")):

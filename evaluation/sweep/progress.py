@@ -13,7 +13,7 @@ RECENT = 200
 
 
 @dataclass(frozen=True)
-class Status:
+class SweepStatus:
     """Progress of a sweep.
 
     Attributes:
@@ -31,7 +31,7 @@ class Status:
     units: int
     done: int
     doubled: int
-    running: tuple[notes.Running, ...]
+    running: tuple[notes.RunningProcess, ...]
     failed: tuple[notes.Failure, ...]
     rate: float | None
     seconds_left: float | None
@@ -44,7 +44,7 @@ class Status:
         return values
 
 
-def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
+def status(plan: Plan, clock: Callable[[], float] = time.time) -> SweepStatus:
     """Return the progress of a sweep.
 
     Args:
@@ -60,7 +60,7 @@ def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
             failed.pop(number, None)
     remaining = len(plan.units) - done
     rate = _rate(plan, clock(), bool(running))
-    return Status(
+    return SweepStatus(
         str(plan.manifest["name"]),
         len(plan.units),
         done,

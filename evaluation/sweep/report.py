@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from evaluation.files import write_json, write_whole
 from evaluation.json_types import JsonMapping, JsonObject
-from evaluation.sweep.means import Table, axes_of, tabulate
+from evaluation.sweep.means import MeanTable, axes_of, tabulate
 
 JSON, PAGE = "report.json", "report.html"
 MOST_CELLS: Final = 20_000
@@ -85,7 +85,7 @@ def _pairs(data: pa.Table) -> Iterator[tuple[str, str | None]]:
         yield axis, None
 
 
-def _rows(table: Table) -> list[JsonObject]:
+def _rows(table: MeanTable) -> list[JsonObject]:
     """A table as JSON, one object a row with an entry for each column."""
     return [
         {table.rows: value}
@@ -94,7 +94,7 @@ def _rows(table: Table) -> list[JsonObject]:
     ]
 
 
-def _entry(table: Table, row: int, column: int) -> JsonObject:
+def _entry(table: MeanTable, row: int, column: int) -> JsonObject:
     numbers = {name: getattr(table, name)[row, column] for name in ("value", "low", "high")}
     entry: JsonObject = {name: _number(number) for name, number in numbers.items()}
     entry["cells"] = int(table.cells[row, column])

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.sweep import merging, plans
-from evaluation.sweep.means import Table, axes_of, tabulate
+from evaluation.sweep.means import MeanTable, axes_of, tabulate
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -24,7 +24,7 @@ def table(
     columns: str | None = None,
     metric: str | None = None,
     where: Sequence[str] = (),
-) -> Table:
+) -> MeanTable:
     """Compute a table from merged results.
 
     Args:
@@ -86,7 +86,7 @@ def _filtered(data: pa.Table, text: str, axes: Sequence[str]) -> pa.Table:
     return cells
 
 
-def csv_text(metric_table: Table) -> str:
+def csv_text(metric_table: MeanTable) -> str:
     """Return a table as CSV, one line a value; missing values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -101,7 +101,7 @@ def csv_text(metric_table: Table) -> str:
     return text.getvalue()
 
 
-def rich_table(metric_table: Table) -> "RichTable":
+def rich_table(metric_table: MeanTable) -> "RichTable":
     """Return a table for the console."""
     from rich import box
     from rich.table import Table as RichTable
@@ -120,7 +120,7 @@ def rich_table(metric_table: Table) -> "RichTable":
     return grid
 
 
-def _text(metric_table: Table, row: int, column: int) -> str:
+def _text(metric_table: MeanTable, row: int, column: int) -> str:
     value, low, high = (
         x[row, column] for x in (metric_table.value, metric_table.low, metric_table.high)
     )

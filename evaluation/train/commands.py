@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from evaluation import scanner
     from evaluation.records import Records
-    from evaluation.train.curve import Curve
-    from evaluation.train.run import Job
+    from evaluation.train.curve import LearningCurve
+    from evaluation.train.run import TrainingRun
 
 EXAMPLES = """examples:
   jaxsim train 200 --agent ppo --episodes 4000 --out runs/ppo
@@ -118,17 +118,17 @@ def _train(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _job(arguments: argparse.Namespace) -> "Job":
+def _job(arguments: argparse.Namespace) -> "TrainingRun":
     from evaluation import scanner
     from evaluation.logs.export import Logging
     from evaluation.logs.home import chosen_folder
     from evaluation.report.custom import load_rows
-    from evaluation.train.course import Course, task_of
-    from evaluation.train.run import Job
+    from evaluation.train.course import TrainingCourse, task_of
+    from evaluation.train.run import TrainingRun
 
     task, parameters = task_of(arguments.task, arguments.difficulty, arguments.set)
-    course = Course(task, parameters, arguments.eval_every, arguments.eval_episodes)
-    return Job(
+    course = TrainingCourse(task, parameters, arguments.eval_every, arguments.eval_episodes)
+    return TrainingRun(
         course=course,
         out=arguments.out,
         agent=arguments.agent,
@@ -139,7 +139,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
         first_lifetime=arguments.lifetime_idx,
         width=course.full_speed_width if arguments.width is None else arguments.width,
         overwrite=arguments.overwrite,
-        options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
+        options=scanner.MachineOptions(chunk=arguments.chunk, threads=arguments.threads),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
         rows=load_rows(arguments.metric),
@@ -149,7 +149,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
     )
 
 
-def _print_width(console: "Console", job: "Job", chosen: bool) -> None:
+def _print_width(console: "Console", job: "TrainingRun", chosen: bool) -> None:
     """Print how many episodes are played in parallel, and whether more would learn faster."""
     full = job.course.full_speed_width
     if chosen:
@@ -163,7 +163,9 @@ def _print_width(console: "Console", job: "Job", chosen: bool) -> None:
         )
 
 
-def _run(job: "Job", stop: Stop, console: "Console | None") -> "tuple[Records, Curve]":
+def _run(
+    job: "TrainingRun", stop: Stop, console: "Console | None"
+) -> "tuple[Records, LearningCurve]":
     """Run a job, with a progress bar if there is a console."""
     from evaluation.train import run as training
 
@@ -186,7 +188,11 @@ def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress"
 
 
 def _print(
-    console: "Console", job: "Job", records: "Records", curve: "Curve", seconds: float
+    console: "Console",
+    job: "TrainingRun",
+    records: "Records",
+    curve: "LearningCurve",
+    seconds: float,
 ) -> None:
     from evaluation.report.console import print_custom, print_novelty
     from evaluation.report.custom_metrics import summarise_custom

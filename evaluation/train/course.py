@@ -18,7 +18,7 @@ FULL_SPEED_WIDTH = 16
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingCourse:
     """One task, learned for `every` episodes at a time, with an evaluation before and after each.
 
     The last stretch is shorter if the number of episodes is not a multiple of `every`.

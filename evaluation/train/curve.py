@@ -19,7 +19,7 @@ MEASURE = "performance"
 
 
 @dataclass(frozen=True)
-class Curve:
+class LearningCurve:
     """Mean performance in each of P evaluations, over the lifetimes.
 
     Attributes:
@@ -40,11 +40,11 @@ class Curve:
     lifetimes: int
 
     @classmethod
-    def of(cls, records: Records, seed: int = 0) -> "Curve":
+    def of(cls, records: Records, seed: int = 0) -> "LearningCurve":
         """Compute the curve of a course.
 
         Args:
-          records: of a `Course`.
+          records: of a `TrainingCourse`.
           seed: of the bootstrap.
         """
         blocks = records.schedule.blocks
@@ -86,7 +86,7 @@ class Curve:
         return text.getvalue()
 
 
-def plot(curve: Curve, title: str, path: Path) -> None:
+def plot(curve: LearningCurve, title: str, path: Path) -> None:
     """Plot a curve with a band of its interval.
 
     Args:

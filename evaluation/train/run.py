@@ -12,7 +12,7 @@ from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.logs.export import Logging, check_logged
-from evaluation.metrics.registry import Row
+from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
 from evaluation.report import html
@@ -20,8 +20,8 @@ from evaluation.report.custom import check_needs
 from evaluation.report.custom_metrics import summarise_custom
 from evaluation.report.novelty import summarise_novelty
 from evaluation.schedule import Schedule
-from evaluation.train.course import Course
-from evaluation.train.curve import MEASURE, Curve, plot
+from evaluation.train.course import TrainingCourse
+from evaluation.train.curve import MEASURE, LearningCurve, plot
 
 DEFAULT_EPISODES = 2000
 MOST_MINUTES = 365 * 24 * 60.0
@@ -30,7 +30,7 @@ Say = Callable[[str], object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Playing):
+class TrainingRun(Playing):
     """Settings of a training, beside those of `Playing`.
 
     Attributes:
@@ -42,12 +42,12 @@ class Job(Playing):
       logging: of lifetimes in the folder of lifelong-learning data; None for none.
     """
 
-    course: Course
+    course: TrainingCourse
     agent: str = "ppo"
     lifetimes: int = 64
     episodes: int | None = None
     minutes: float | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MetricRow, ...] = ()
     logging: Logging | None = None
     files = ResultFiles(
         "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png", "report.html")
@@ -75,8 +75,8 @@ class Job(Playing):
             ("--seed", self.seed, None),
             ("--episodes", self.episodes, None),
             ("--minutes", self.minutes, None),
-            ("--eval-every", course.every, Course.every),
-            ("--eval-episodes", course.evaluation, Course.evaluation),
+            ("--eval-every", course.every, TrainingCourse.every),
+            ("--eval-episodes", course.evaluation, TrainingCourse.evaluation),
             ("--lifetime-idx", self.first_lifetime, 0),
             ("--width", self.width, course.full_speed_width),
             ("--out", self.out.name, None),
@@ -136,11 +136,11 @@ class Job(Playing):
 
 
 def run(
-    job: Job,
+    job: TrainingRun,
     progress: scanner.Progress | None = None,
     stop: Stop | None = None,
     say: Say = lambda line: None,
-) -> tuple[Records, Curve]:
+) -> tuple[Records, LearningCurve]:
     """Train, and write the results.
 
     Args:
@@ -167,14 +167,14 @@ def run(
         except TimeOver as over:
             done = job.course.schedule(job.course.trained(over.episodes))
             records = job.play(done, player, Finished(over.snapshot), None)
-        curve = Curve.of(records, job.seed)
+        curve = LearningCurve.of(records, job.seed)
         _write(job, records, curve, say)
         if job.logging is not None:
             job.logging.write(records)
     return records, curve
 
 
-def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
+def _write(job: TrainingRun, records: Records, curve: LearningCurve, say: Say) -> None:
     """Write all files, curve.json last: if it exists, all others are complete."""
     about = {**records.metadata, "task": job.course.task, "parameters": dict(job.course.parameters)}
     interval = f"{INTERVALS}; null for a single lifetime"

@@ -9,11 +9,11 @@ from evaluation import records as tables
 from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.loading import player
 from evaluation.records import Records
-from evaluation.session import PurePlayer, Result, Session
+from evaluation.session import EpisodeResult, PurePlayer, Session
 from evaluation.tasks import entries
 from evaluation.view.recording import Recording
 from evaluation.view.replays import memory_before, with_memory
-from jaxsim import registry
+from jaxsim.env_spec import GYMNAX
 from jaxsim.render.viewer import Film
 
 CLOSE = 1e-3
@@ -43,7 +43,7 @@ def of_run(run: Path, *, lifetime: int, episode: int, agent: str | None = None) 
     if not 0 <= episode < total:
         raise ValueError(f"episode is {episode}; a lifetime of {run} has 0 to {total - 1}")
     task = records.schedule.blocks[int(records.schedule.episode_blocks()[episode])].task
-    if task.startswith(registry.GYMNAX):
+    if task.startswith(GYMNAX):
         raise ValueError(f"there is no picture of {task}; the run's report.html has its numbers")
     name = agent or str(records.metadata.get("agent", ""))
     try:
@@ -77,7 +77,7 @@ def of_run(run: Path, *, lifetime: int, episode: int, agent: str | None = None) 
     return recording.film(name, facts, note, level)
 
 
-def _difference(records: Records, lane: int, episode: int, result: Result) -> str:
+def _difference(records: Records, lane: int, episode: int, result: EpisodeResult) -> str:
     """Warning that the replay differs from the records; "" if it does not."""
     length = int(records.columns["length"][lane, episode])
     reward = float(records.columns["reward"][lane, episode])

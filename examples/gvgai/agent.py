@@ -6,7 +6,7 @@ it tries some; for validation it keeps the one that has scored best.
 
 import random
 
-from evaluation.gvgai import Agent as Base
+from evaluation.gvgai import TrackAgent as Base
 
 TRIED = (0.1, 0.2, 0.3, 0.5, 0.8)  # s
 

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import parameters, rng
+from jaxsim.env_spec import GYMNAX, EnvSpec
 from jaxsim.parameters import Parameter, Values
 from jaxsim.pytrees import Leaf, Observation, Tree
-from jaxsim.registry import GYMNAX, EnvSpec
 from jaxsim.worlds.world import all_finite
 
 T = TypeVar("T")
@@ -41,12 +41,12 @@ LOW, HIGH = "score/low", "score/high"
 STEP_SECONDS: Final = 1.0
 """Simulated time of a step: gymnax has no common unit, so steps are counted."""
 
-Step = tuple[Observation, "State", jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
+Step = tuple[Observation, "TaskState", jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Params:
+class TaskParams:
     """Parameters of a task.
 
     Attributes:
@@ -64,7 +64,7 @@ class Params:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class State:
+class TaskState:
     """State of a task, leaves () or (L,).
 
     Attributes:
@@ -126,30 +126,30 @@ class GymnaxTask:
             raise ValueError(f"{self.name} does not play {other}")
         return longer
 
-    def dt(self, params: Params) -> float:
+    def dt(self, params: TaskParams) -> float:
         """Simulated time of one step, s."""
         return STEP_SECONDS
 
-    def start(self, key: jax.Array, params: Params) -> State:
+    def start(self, key: jax.Array, params: TaskParams) -> TaskState:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
         return self._over_lanes(self._start, params, key)
 
-    def observe(self, state: State) -> Observation:
+    def observe(self, state: TaskState) -> Observation:
         """Return the observation of a state."""
         return state.observation
 
-    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
+    def reset(self, key: jax.Array, params: TaskParams) -> tuple[Observation, TaskState]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         start = self.start(key, params)
         observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
         return observation, state
 
-    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
+    def step(self, key: jax.Array, state: TaskState, action: jax.Array, params: TaskParams) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`."""
         return self._over_lanes(self._step, params, key, state, action)
 
     def _over_lanes(
-        self, function: Callable[..., T], params: Params, key: jax.Array, *arguments: Tree
+        self, function: Callable[..., T], params: TaskParams, key: jax.Array, *arguments: Tree
     ) -> T:
         """Call a function of one lane for a lane, or for each of a batch."""
         rng.words(key)  # refuses a raw key
@@ -161,13 +161,15 @@ class GymnaxTask:
             params, key, *arguments
         )
 
-    def _start(self, params: Params, key: jax.Array) -> State:
+    def _start(self, params: TaskParams, key: jax.Array) -> TaskState:
         observation, inner = _gymnax_env(self.name)[0].reset_env(key, params.inner)
         no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.float32)
         inner = jax.tree.map(_strong, inner)
-        return State(inner, self._observed(observation), jnp.full((), -1), zero, no, no, no)
+        return TaskState(inner, self._observed(observation), jnp.full((), -1), zero, no, no, no)
 
-    def _step(self, params: Params, key: jax.Array, state: State, action: jax.Array) -> Step:
+    def _step(
+        self, params: TaskParams, key: jax.Array, state: TaskState, action: jax.Array
+    ) -> Step:
         env, _ = _gymnax_env(self.name)
         running, hidden = ~(state.terminated | state.truncated), state.step < 0
         action = jnp.where(action < env.num_actions, action, 0)
@@ -184,7 +186,7 @@ class GymnaxTask:
             return jax.tree.map(lambda n, o: jnp.where(plays, n, o).astype(o.dtype), new, old)
 
         nonfinite = state.nonfinite | (running & ~finite)
-        new = State(
+        new = TaskState(
             select(inner, state.inner),
             select(after[1], state.observation),
             state.step + running,
@@ -286,7 +288,7 @@ def _rows(params: object) -> list[Parameter]:
     ]
 
 
-def default_params(name: str, values: Values | None = None) -> Params:
+def default_params(name: str, values: Values | None = None) -> TaskParams:
     """Parameters of a task, with some values by path."""
     filled = spec(name).fill(values or {})
     defaults = _gymnax_env(name)[1]
@@ -297,10 +299,10 @@ def default_params(name: str, values: Values | None = None) -> Params:
     }
     inner = jax.tree.map(_strong, defaults.replace(**settings))
     low, high = (jnp.float32(filled[end]) for end in (LOW, HIGH))
-    return Params(inner, low, high, jnp.int32(0))
+    return TaskParams(inner, low, high, jnp.int32(0))
 
 
-def _make(name: str, values: Values) -> tuple[GymnaxTask, Params]:
+def _make(name: str, values: Values) -> tuple[GymnaxTask, TaskParams]:
     """Build a task and its parameters, for `jaxsim.make`."""
     spec(name).check(values)
     return GymnaxTask(name, int(spec(name).fill(values)[STEPS])), default_params(name, values)

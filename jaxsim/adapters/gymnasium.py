@@ -33,7 +33,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim import render, spaces, stepper
-from jaxsim.adapters.streams import Lanes, Single, Stream, shown
+from jaxsim.adapters.streams import LaneStream, SingleStream, Stream, shown
 from jaxsim.env import Env
 from jaxsim.parameters import Values
 from jaxsim.pytrees import Leaf, Params, State, Tree
@@ -88,7 +88,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
     ) -> None:
         self.render_mode = _checked_render_mode(render_mode)
         _warn_of_limit(env_id, options)
-        self._play = Single(env_id, values, options)
+        self._play = SingleStream(env_id, values, options)
         self.metadata = {**self.metadata, "render_fps": _frames(self._play)}
         self.observation_space = _box(self._play)
         self.action_space = _discrete(self._play)
@@ -201,7 +201,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         mode = _autoreset_mode(autoreset_mode)
         self.num_envs = num_envs
         limit = None if max_episode_steps == -1 else max_episode_steps
-        self._play = Lanes(env_id, values, options, num_envs, MODES[mode], limit)
+        self._play = LaneStream(env_id, values, options, num_envs, MODES[mode], limit)
         fps = _frames(self._play)
         self.metadata = {**self.metadata, "render_fps": fps, "autoreset_mode": mode}
         self.single_observation_space = _box(self._play)
@@ -368,7 +368,7 @@ def _picture(play: Stream, params: Params, state: State) -> np.ndarray:
     return render.draw(render.scene(play.core, params, state))
 
 
-def _info(outcome: stepper.Outcome) -> dict[str, float | bool]:
+def _info(outcome: stepper.StepOutcome) -> dict[str, float | bool]:
     performance, nonfinite = float(outcome.performance), bool(outcome.nonfinite)
     return {"performance": performance, "nonfinite": nonfinite}
 

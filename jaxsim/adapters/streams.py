@@ -16,7 +16,7 @@ from jaxsim.env import Env
 from jaxsim.packing import Packed
 from jaxsim.parameters import Values
 from jaxsim.pytrees import Leaf, Observation, State, Tree
-from jaxsim.stepper import Keys, Outcome, Stepper
+from jaxsim.stepper import EpisodeKeys, StepOutcome, Stepper
 from jaxsim.wrappers import (
     AutoReset,
     AutoResetState,
@@ -113,7 +113,7 @@ def _shown(env: Env, observation: Observation) -> jax.Array:
     return image
 
 
-class Single(Stream):
+class SingleStream(Stream):
     """The episodes of one environment.
 
     Each equals that of a lane of a vector environment in mode NEXT_STEP: a reset takes one step of
@@ -124,7 +124,7 @@ class Single(Stream):
         super().__init__(env_id, values, options, ())
         self.stepper = Stepper(self.core, self.params, _shown)
 
-    def begin(self) -> Outcome:
+    def begin(self) -> StepOutcome:
         """Start an episode."""
         return self._counted(self.stepper.begin(self._keys(_of_reset(self.key()))))
 
@@ -137,7 +137,7 @@ class Single(Stream):
         self.has_begun = True
         return self.stepper.observe()
 
-    def step(self, action: int) -> Outcome:
+    def step(self, action: int) -> StepOutcome:
         """Advance one step."""
         self.count += 1
         return self.stepper.step(action)
@@ -147,11 +147,11 @@ class Single(Stream):
         """State of the environment, NumPy leaves; None before the first episode."""
         return self.stepper.state
 
-    def _keys(self, first: rng.Words) -> Keys:
+    def _keys(self, first: rng.Words) -> EpisodeKeys:
         assert self.root is not None
-        return Keys(first, first, self.root, np.uint32(self.count))
+        return EpisodeKeys(first, first, self.root, np.uint32(self.count))
 
-    def _counted(self, outcome: Outcome) -> Outcome:
+    def _counted(self, outcome: StepOutcome) -> StepOutcome:
         """Count the first step of an episode."""
         self.has_begun = True
         self.count += 1
@@ -180,7 +180,7 @@ def _advance(
     return Packed.of(after), Packed.of((shown(observation), *rest))
 
 
-class Lanes(Stream):
+class LaneStream(Stream):
     """The episodes of L lanes, in one compiled program.
 
     Args:

@@ -17,7 +17,7 @@ from jaxsim.worlds.cartpole3d.contact import broadphase as contacts
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, NAMED
 from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.terms.wind import BLOCK_REACH, CELLS, PER_METRE, PROFILE
-from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Scalar, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Params, Scalar, Sphere, Vector
 
 LEVELS = NAMED
 """Catalogue levels that can be named."""
@@ -126,7 +126,7 @@ def wind_on_block(z: Scalar) -> jax.Array:
     return jnp.maximum(table[high] - table[low], 0.0)
 
 
-def blocks_after(params: Params, block: Block) -> Vector:
+def blocks_after(params: Params, block: Sphere) -> Vector:
     """Velocities of blocks after a tick in which they touch at most walls, m/s."""
     v = dynamics.accelerate_block(params, block, None)
     return Vector(*(dynamics.clamp(c) for c in contacts.bounce_off_walls(params, block, v)))

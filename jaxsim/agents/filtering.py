@@ -22,7 +22,7 @@ import numpy as np
 from jaxsim.agents import bank, directions, sight
 from jaxsim.agents.sight import SLOTS, Sighting
 from jaxsim.pytrees import Leaf, Tree
-from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import DT, Params, Pose, Sphere, Vector, Velocity
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ SPREADS = np.array([0.5, 1.4, 2.0, 4.0], np.float32)
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Track:
+class FilterState:
     """State of the filter.
 
     Attributes:
@@ -84,7 +84,7 @@ class Track:
     block_sensitivity: tuple[jax.Array, ...]
 
     @classmethod
-    def none(cls) -> "Track":
+    def none(cls) -> "FilterState":
         """Before any observation."""
         zero, slots = jnp.float32(0), jnp.zeros(SLOTS)
         axes = jnp.zeros((len(directions.OF_CARTPOLE), AXES))
@@ -139,14 +139,14 @@ def rate_per_angle() -> float:
 
 
 def follow(
-    track: Track,
+    track: FilterState,
     scores: Scores,
     deviations: jax.Array,
     action: jax.Array,
     after: Sighting,
     followed: jax.Array,
     free: jax.Array,
-) -> tuple[Track, Scores]:
+) -> tuple[FilterState, Scores]:
     """Predict an observation, score the innovations, and update the filter.
 
     Args:
@@ -171,7 +171,9 @@ def follow(
         + jnp.where((deviations > CLEAR * floor)[:, None], _summed(cart, blocks), 0.0),
         jnp.maximum(scores.largest, jnp.maximum(cart.largest, blocks.largest)),
     )
-    track = Track(mean, cart.covariance, cart.sensitivity, blocks.covariance, blocks.sensitivity)
+    track = FilterState(
+        mean, cart.covariance, cart.sensitivity, blocks.covariance, blocks.sensitivity
+    )
     return track, scores
 
 
@@ -344,7 +346,7 @@ def _where(mask: Leaf, a: T, b: T) -> T:
 
 
 def _follow_cartpole(
-    track: Track,
+    track: FilterState,
     variance: tuple[Leaf, ...],
     action: jax.Array,
     after: Sighting,
@@ -455,7 +457,7 @@ _FALL = np.array([[1.0, DT], [0.0, 1.0]], np.float32)  # of (position, velocity)
 
 
 def _follow_blocks(
-    track: Track, variance: tuple[Leaf, ...], after: Sighting, free: jax.Array
+    track: FilterState, variance: tuple[Leaf, ...], after: Sighting, free: jax.Array
 ) -> _Followed:
     believed = track.mean.block
     v = bank.blocks_after(Params(), believed)
@@ -478,7 +480,7 @@ def _follow_blocks(
     )
     believed_p = jnp.where(free, expected_p + mean[0], places)
     believed_v = jnp.where(free, expected_v + mean[1], speeds)
-    block = Block(Vector(*believed_p), Vector(*believed_v), after.block.alive)
+    block = Sphere(Vector(*believed_p), Vector(*believed_v), after.block.alive)
     return _Followed(
         None,
         block,

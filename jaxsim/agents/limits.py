@@ -21,7 +21,7 @@ CROSSED = 1e-3  # of the noise of any kind, in what another kind becomes in a ti
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Limits:
+class NoiseLimits:
     """Allowances for noise; all are zero where sensors are exact.
 
     Attributes:
@@ -53,7 +53,7 @@ class Limits:
     blur: jax.Array
 
 
-def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
+def of(noise: NoiseScale, nominal: jax.Array) -> NoiseLimits:
     """Return allowances.
 
     Args:
@@ -76,7 +76,7 @@ def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
         return LARGE_LEAN * sigmas * jnp.sqrt(sum(terms[1:], terms[0]))
 
     place, speed, turn, spin = (spread(2.0, row) for row in range(4))
-    return Limits(
+    return NoiseLimits(
         deviations=deviations,
         noisy=jnp.any(deviations > 0),
         position=sigmas * position,

@@ -25,10 +25,10 @@ from jaxsim.worlds.cartpole3d.types import (
     DT,
     PIVOT_HEIGHT,
     POLE_BOTTOM,
-    Block,
     Params,
     Pose,
     Scalar,
+    Sphere,
     Vector,
     Velocity,
 )
@@ -60,7 +60,7 @@ class LeanPlan(NamedTuple):
     cap: Leaf  # (K,) rad, largest lean on the way to the target
 
 
-class Field(NamedTuple):
+class ForceField(NamedTuple):
     """Acceleration of blocks, m/s^2: upwards, and towards cart, centroid and origin."""
 
     up: Scalar
@@ -76,7 +76,7 @@ class Model:
 
     params: Params
     force: Vector  # N on the cart besides pushes; z is 0
-    field: Field
+    field: ForceField
     on_lines: jax.Array  # bool, blocks slide on lines, without drag
 
 
@@ -85,7 +85,7 @@ class BodyState(NamedTuple):
 
     pose: Pose
     velocity: Velocity
-    block: Block
+    block: Sphere
 
 
 class _Now(NamedTuple):
@@ -93,7 +93,7 @@ class _Now(NamedTuple):
 
     pose: Pose  # leaves (K, ...)
     velocity: Velocity
-    block: Block  # (4, K, ...), or (4, 1, ...) where nothing has hit a block
+    block: Sphere  # (4, K, ...), or (4, 1, ...) where nothing has hit a block
     cost: jax.Array  # (K, ...)
     fell: jax.Array  # (K, ...) bool
     used: tuple[jax.Array, jax.Array]  # (H, K, ...) rad, references so far
@@ -105,7 +105,7 @@ class _Futures(NamedTuple):
     """Futures of one lane; after a hit each has its own blocks."""
 
     now: _Now  # blocks (4, 1)
-    hit: Block  # (4, K), blocks after the first hit
+    hit: Sphere  # (4, K), blocks after the first hit
     apart: jax.Array  # () bool, whether a block was hit
     going: jax.Array  # () bool, whether any future continues
     near: jax.Array  # () bool, whether the next tick of any such future may have a contact
@@ -189,7 +189,7 @@ def rollout(
     body = dynamics.bodies(model.params)
     ticks = jnp.minimum(remaining, HORIZON)
 
-    def state(now: _Now, hit: Block, apart: jax.Array) -> _Futures:
+    def state(now: _Now, hit: Sphere, apart: jax.Array) -> _Futures:
         counts = ~now.fell & (now.cost <= bound)
         going = (now.tick < ticks) & jnp.any(counts)
         return _Futures(now, hit, apart, going, going & jnp.any(now.near & counts))
@@ -301,7 +301,7 @@ def _tick(
     return after, impulse
 
 
-def _near(params: Params, pose: Pose, r: Rotation, block: Block) -> jax.Array:
+def _near(params: Params, pose: Pose, r: Rotation, block: Sphere) -> jax.Array:
     """Whether any block may be within `CLEARANCE` of cart or pole; (K, ...) bool."""
     reach = CLEARANCE + MARGIN + params.block_radius
     rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
@@ -330,7 +330,7 @@ def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Scalar]:
 # Blocks -----------------------------------------------------------------------------------------
 
 
-def _blocks_moved(model: Model, pose: Pose, block: Block) -> Vector:
+def _blocks_moved(model: Model, pose: Pose, block: Sphere) -> Vector:
     """Velocities of blocks after the tick, without hits of cart and pole."""
     params, p = model.params, block.p
     futures = len(block.alive[0])
@@ -346,7 +346,7 @@ def _blocks_moved(model: Model, pose: Pose, block: Block) -> Vector:
     return collided(params, block, bounced)
 
 
-def directions(x: Scalar, y: Scalar, block: Block) -> tuple[Vector, Vector, Vector]:
+def directions(x: Scalar, y: Scalar, block: Sphere) -> tuple[Vector, Vector, Vector]:
     """Unit vectors from blocks, (4, ...), to the cart, their centroid and the origin."""
     p = block.p
     zero = jnp.zeros_like(p.x)
@@ -361,7 +361,7 @@ def _unit(target: Vector, p: Vector) -> Vector:
     return geo.scale(d, jax.lax.rsqrt(jnp.maximum(geo.dot(d, d), 1e-12)))
 
 
-def pull(field: Field, x: Scalar, y: Scalar, block: Block) -> Vector:
+def pull(field: ForceField, x: Scalar, y: Scalar, block: Sphere) -> Vector:
     """Acceleration of blocks by a field, m/s^2."""
     cart, centroid, origin = directions(x, y, block)
     total = geo.add(geo.scale(cart, field.cart), geo.scale(centroid, field.centroid))
@@ -369,7 +369,7 @@ def pull(field: Field, x: Scalar, y: Scalar, block: Block) -> Vector:
     return Vector(total.x, total.y, total.z + field.up)
 
 
-def collided(params: Params, block: Block, v: Vector) -> Vector:
+def collided(params: Params, block: Sphere, v: Vector) -> Vector:
     """Velocities after collisions of equal blocks that touch and approach, each pair alone."""
     p, alive = Vector(*map(jnp.asarray, block.p)), jnp.asarray(block.alive)
     restitution = params.restitution_block * params.restitution_block
@@ -394,7 +394,7 @@ def _contacts(
     pose: Pose,
     r: Rotation,
     velocity: Velocity,
-    block: Block,
+    block: Sphere,
     v: Vector,
     one: jax.Array,
 ) -> tuple[Velocity, Vector, jax.Array, jax.Array]:

@@ -32,13 +32,13 @@ from jaxsim.agents.lookahead import (
     rollout,
     screen,
 )
-from jaxsim.agents.repair import Fit
+from jaxsim.agents.repair import PhysicsEvidence
 from jaxsim.agents.sight import Sighting, see
 from jaxsim.backend import batch_rule, materialise, opaque_one
 from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Observation, Sphere, Vector
 
 ELITES = 3
 GOOD = 6.0  # cost up to which nothing is searched; less than `lookahead.NEAR`
@@ -74,7 +74,7 @@ class Memory:
     action: jax.Array  # () int32
     first: jax.Array  # () bool
     tick: jax.Array  # () int32
-    fit: Fit
+    fit: PhysicsEvidence
     plans: LeanPlan  # (H, E) and (E,)
     rollouts: jax.Array  # () int32, rollouts of the episode
 
@@ -127,7 +127,7 @@ def _act(
     return action, NoveltyPrediction.none(), after
 
 
-def _world(memory: Memory, fit: Fit, report: Sighting, block: Block) -> BodyState:
+def _world(memory: Memory, fit: PhysicsEvidence, report: Sighting, block: Sphere) -> BodyState:
     """The present state; velocities of blocks on lines come from their last two places."""
     pose, velocity = sight.moving(report)
     mean_velocity = geo.scale(geo.sub(report.block.p, memory.before.block.p), 1 / DT)
@@ -136,7 +136,7 @@ def _world(memory: Memory, fit: Fit, report: Sighting, block: Block) -> BodyStat
     # On lines, places are reported one tick late as well.
     ahead = sight.place_next(block.p, v)
     p = Vector(*(jnp.where(hidden, a, b) for a, b in zip(ahead, block.p, strict=True)))
-    return BodyState(pose, velocity, Block(p, v, block.alive))
+    return BodyState(pose, velocity, Sphere(p, v, block.alive))
 
 
 def crowded(world: BodyState, observation: Observation) -> BodyState:

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 
 from jaxsim.agents import bank, sight, touch
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.lookahead import Field, Model, directions, pull
+from jaxsim.agents.lookahead import ForceField, Model, directions, pull
 from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase
-from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Params, Pose, Sphere, Vector
 
 NOMINAL = Params()
 LENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # m
@@ -46,7 +46,7 @@ USUAL_BOUNCE = 1.03  # restitution up to which walls count as nominal
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Fit:
+class PhysicsEvidence:
     """Evidence of an episode about its physics."""
 
     touched: jax.Array  # () bool, cart or pole may have been hit
@@ -67,10 +67,10 @@ class Fit:
     moved: jax.Array  # () bool, blocks move although their reported velocities are zero
 
 
-def no_fit() -> Fit:
+def no_fit() -> PhysicsEvidence:
     """Without evidence: the nominal world."""
     zero, no, grid = jnp.float32(0), jnp.asarray(False), jnp.zeros(len(GRID))
-    return Fit(
+    return PhysicsEvidence(
         touched=no,
         ticks=zero,
         residual=grid,
@@ -95,7 +95,7 @@ def _grid() -> Params:
     return replace(NOMINAL, pole_length=jnp.array(lengths), cart_mass=jnp.array(masses))
 
 
-def update(fit: Fit, transition: Transition) -> Fit:
+def update(fit: PhysicsEvidence, transition: Transition) -> PhysicsEvidence:
     """Add one transition; the first observation of an episode shows only velocities."""
     block = transition.after.block
     still = jnp.all(~block.alive | (dynamics.norm(block.v) < 1e-6)) & (transition.after.count > 0)
@@ -108,7 +108,7 @@ def update(fit: Fit, transition: Transition) -> Fit:
 # Cart and pole ----------------------------------------------------------------------------------
 
 
-def _structure(fit: Fit, transition: Transition) -> Fit:
+def _structure(fit: PhysicsEvidence, transition: Transition) -> PhysicsEvidence:
     """Score every pair of length and mass by the pole's residual under the best constant force."""
     pose, _ = sight.moving(transition.before)
     near = touch.near(replace(NOMINAL, block_radius=radius(fit)), pose, transition.before.block)
@@ -143,7 +143,7 @@ def _structure(fit: Fit, transition: Transition) -> Fit:
     return replace(grown, doubt=jnp.where(fails, DOUBT, jnp.maximum(fit.doubt - 1, 0)))
 
 
-def _best(fit: Fit) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _best(fit: PhysicsEvidence) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Index of the pair of length and mass that explains an episode best, and its mean force, N."""
     ticks = jnp.maximum(fit.ticks, 1)
     fx, fy = fit.force_x / ticks, fit.force_y / ticks
@@ -157,7 +157,7 @@ def _best(fit: Fit) -> tuple[jax.Array, jax.Array, jax.Array]:
     return best, fx[best], fy[best]
 
 
-def structure(fit: Fit) -> tuple[jax.Array, jax.Array, Vector]:
+def structure(fit: PhysicsEvidence) -> tuple[jax.Array, jax.Array, Vector]:
     """Pole length, cart mass and force on the cart that explain an episode best; m, kg, N."""
     best, fx, fy = _best(fit)
     lengths, masses = (jnp.array(column) for column in zip(*GRID, strict=True))
@@ -167,12 +167,12 @@ def structure(fit: Fit) -> tuple[jax.Array, jax.Array, Vector]:
 # Blocks -----------------------------------------------------------------------------------------
 
 
-def radius(fit: Fit) -> jax.Array:
+def radius(fit: PhysicsEvidence) -> jax.Array:
     """Radius of the blocks, m."""
     return jnp.where(fit.wide & ~fit.crowded, bank.WIDE, NOMINAL.block_radius)
 
 
-def _blocks(fit: Fit, transition: Transition) -> Fit:
+def _blocks(fit: PhysicsEvidence, transition: Transition) -> PhysicsEvidence:
     before, after = transition.before, transition.after
     block = replace(before.block, alive=before.block.alive & after.block.alive)
     pose, _ = sight.moving(before)
@@ -187,22 +187,27 @@ def _blocks(fit: Fit, transition: Transition) -> Fit:
     return _pulled(fit, before, block, after, free)
 
 
-def _without_walls(fit: Fit, before: Sighting, block: Block) -> Vector:
+def _without_walls(fit: PhysicsEvidence, before: Sighting, block: Sphere) -> Vector:
     """Velocities of blocks after a tick in which they touch nothing, m/s."""
     pulled = pull(field(fit), before.reported.x, before.reported.y, block)
     return geo.add(dynamics.accelerate_block(NOMINAL, block, None), geo.scale(pulled, DT))
 
 
-def field(fit: Fit) -> Field:
+def field(fit: PhysicsEvidence) -> ForceField:
     """The field that explains an episode best, m/s^2."""
     used = fit.strays & ~fit.still & ~fit.crowded
     size = jnp.where(used, _solved(fit.normal, fit.moment), 0.0)
-    return Field(*(size[i] for i in range(4)))
+    return ForceField(*(size[i] for i in range(4)))
 
 
 def _bounced(
-    fit: Fit, params: Params, before: Sighting, block: Block, after: Sighting, alone: jax.Array
-) -> Fit:
+    fit: PhysicsEvidence,
+    params: Params,
+    before: Sighting,
+    block: Sphere,
+    after: Sighting,
+    alone: jax.Array,
+) -> PhysicsEvidence:
     """Restitution of the walls, from the last bounce."""
     v = _without_walls(fit, before, block)
     middle = 0.5 * (params.room_floor + params.room_ceiling)
@@ -222,7 +227,9 @@ def _bounced(
     return replace(fit, restitution=jnp.where(number > 0, restitution, fit.restitution))
 
 
-def _widened(fit: Fit, pose: Pose, block: Block, after: Sighting, alone: jax.Array) -> Fit:
+def _widened(
+    fit: PhysicsEvidence, pose: Pose, block: Sphere, after: Sighting, alone: jax.Array
+) -> PhysicsEvidence:
     """Whether a bounce is explained by wide blocks and by nothing else."""
     large = replace(NOMINAL, block_radius=bank.WIDE)
     clear = alone & ~touch.near(large, pose, block) & ~touch.paired(large, block)
@@ -233,7 +240,9 @@ def _widened(fit: Fit, pose: Pose, block: Block, after: Sighting, alone: jax.Arr
     )
 
 
-def _pulled(fit: Fit, before: Sighting, block: Block, after: Sighting, free: jax.Array) -> Fit:
+def _pulled(
+    fit: PhysicsEvidence, before: Sighting, block: Sphere, after: Sighting, free: jax.Array
+) -> PhysicsEvidence:
     """Least squares of the field, with forgetting, over blocks that touch nothing."""
     v = dynamics.accelerate_block(NOMINAL, block, None)
     change = bank.missed(after.block.v, v)
@@ -259,7 +268,7 @@ def _pulled(fit: Fit, before: Sighting, block: Block, after: Sighting, free: jax
     )
 
 
-def _basis(report: Sighting, block: Block) -> jax.Array:
+def _basis(report: Sighting, block: Sphere) -> jax.Array:
     zero = jnp.zeros_like(block.p.x)
     up = Vector(zero, zero, zero + 1)
     reported = report.reported
@@ -275,7 +284,7 @@ def _solved(normal: jax.Array, moment: jax.Array) -> jax.Array:
     return rows[:, 4]
 
 
-def model_of(fit: Fit, report: Sighting) -> tuple[Model, Block, jax.Array]:
+def model_of(fit: PhysicsEvidence, report: Sighting) -> tuple[Model, Sphere, jax.Array]:
     """Model that explains the evidence, the blocks it predicts, and whether it is trusted.
 
     Args:

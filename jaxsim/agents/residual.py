@@ -25,7 +25,7 @@ import numpy as np
 from jaxsim.agents import bank, hits, limits, sequential, sight, touch
 from jaxsim.agents.base import NoveltyHint, NoveltyPrediction
 from jaxsim.agents.detection import Detector, Transition
-from jaxsim.agents.limits import FREE_LIMIT, NAMED_LIMIT, Limits
+from jaxsim.agents.limits import FREE_LIMIT, NAMED_LIMIT, NoiseLimits
 from jaxsim.agents.noise_scale import NoiseScale
 from jaxsim.agents.sight import Sighting
 from jaxsim.pytrees import Leaf
@@ -33,7 +33,7 @@ from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.original import hints
 from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
-from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Params, Pose, Scalar, Sphere, Vector
 
 WALL_LIMIT = 0.2  # m/s, of blocks that touch walls
 HIT_LIMIT = 0.1  # m/s or rad/s, of all velocities after the first hit of cart or pole
@@ -179,7 +179,7 @@ def _watch(memory: Memory, transition: Transition) -> tuple[Memory, NoveltyPredi
     return memory, NoveltyPrediction(level.astype(jnp.int32), probability, jnp.float32(THRESHOLD))
 
 
-def _sequential(memory: Memory, transition: Transition, limit: Limits) -> Memory:
+def _sequential(memory: Memory, transition: Transition, limit: NoiseLimits) -> Memory:
     """Add an observation to the sequential test of noisy sensors."""
     now = memory.now
     free = now.free & ~transition.first
@@ -252,7 +252,7 @@ def _structure_level(now: Evidence) -> jax.Array:
 # First observation of an episode ----------------------------------------------------------------
 
 
-def _at_start(old: Evidence, report: Sighting, limit: Limits) -> Evidence:
+def _at_start(old: Evidence, report: Sighting, limit: NoiseLimits) -> Evidence:
     """Compare the first observation with the start states of the nominal world."""
     block = report.block
     v = _before_drag(block.v)
@@ -279,7 +279,7 @@ def _at_start(old: Evidence, report: Sighting, limit: Limits) -> Evidence:
     )
 
 
-def _odd_cartpole(start: Sighting, limit: Limits) -> jax.Array:
+def _odd_cartpole(start: Sighting, limit: NoiseLimits) -> jax.Array:
     """Whether place, speed or lean of cart or pole is outside the nominal start states."""
     r = start.reported
     numbers = (
@@ -330,7 +330,7 @@ def _alike(speed: Scalar, free: jax.Array) -> jax.Array:
 # Later observations -----------------------------------------------------------------------------
 
 
-def _compare(old: Evidence, transition: Transition, limit: Limits) -> Evidence:
+def _compare(old: Evidence, transition: Transition, limit: NoiseLimits) -> Evidence:
     """Compare an observation with the nominal prediction from the one before."""
     before, after = transition.before, transition.after
     pose, _ = sight.moving(before)
@@ -362,7 +362,7 @@ def _compare_hits(old: Evidence, transition: Transition, near: jax.Array, pose: 
 
 
 def _structure_errors(
-    pose: Pose, transition: Transition, limit: Limits
+    pose: Pose, transition: Transition, limit: NoiseLimits
 ) -> tuple[jax.Array, jax.Array]:
     """Largest error of cart and pole, each number divided by its limit.
 
@@ -398,7 +398,12 @@ def _count_spawned(now: Evidence, before: Sighting, after: Sighting) -> Evidence
 
 
 def _compare_blocks(
-    now: Evidence, before: Sighting, after: Sighting, near: jax.Array, pose: Pose, limit: Limits
+    now: Evidence,
+    before: Sighting,
+    after: Sighting,
+    near: jax.Array,
+    pose: Pose,
+    limit: NoiseLimits,
 ) -> tuple[Evidence, jax.Array]:
     """Compare blocks that touch at most walls; return the strength of their evidence as well."""
     block = replace(before.block, alive=before.block.alive & after.block.alive)
@@ -435,7 +440,7 @@ def _compare_blocks(
 def _count_blocks(
     now: Evidence,
     before: Sighting,
-    block: Block,
+    block: Sphere,
     after: Sighting,
     free: jax.Array,
     astray: jax.Array,

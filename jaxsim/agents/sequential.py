@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents.filtering import Scores, Track
+from jaxsim.agents.filtering import FilterState, Scores
 from jaxsim.agents.filtering import follow as take_in
 from jaxsim.agents.martingale import Mixture
 from jaxsim.agents.sight import Sighting
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Sequence:
     """Joint evidence of the observations of a lifetime."""
 
-    track: Track
+    track: FilterState
     scores: Scores  # of the present episode
     mixture: Mixture
     nominal: jax.Array  # () bool, whether the present episode is one to take usual values from
@@ -34,7 +34,7 @@ class Sequence:
     @classmethod
     def none(cls) -> "Sequence":
         """Before any observation."""
-        return cls(Track.none(), Scores.none(), Mixture.none(), jnp.asarray(False))
+        return cls(FilterState.none(), Scores.none(), Mixture.none(), jnp.asarray(False))
 
 
 class Tick(NamedTuple):

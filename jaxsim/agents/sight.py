@@ -14,11 +14,11 @@ from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import (
     DT,
-    Block,
     Observation,
     Params,
     Pose,
     Scalar,
+    Sphere,
     Vector,
     Velocity,
 )
@@ -42,7 +42,7 @@ class Sighting:
     vx: jax.Array  # () m/s, cart
     vy: jax.Array  # () m/s
     spin: Vector  # () rad/s, pole, world frame
-    block: Block  # (4,) the first blocks
+    block: Sphere  # (4,) the first blocks
     newest: Vector  # () m/s, velocity of the last block; zero if there is none
     count: jax.Array  # () int32, number of blocks
 
@@ -69,7 +69,7 @@ def see(observation: Observation) -> Sighting:
     count = jnp.sum(alive, dtype=jnp.int32)
     last = jnp.arange(alive.shape[0]) == count - 1
     newest = Vector(*(jnp.sum(jnp.where(last, c, 0.0)) for c in v))
-    first = jax.tree.map(_first, Block(p, v, alive))
+    first = jax.tree.map(_first, Sphere(p, v, alive))
     qx, qy, qz, qw = (_number(c) for c in o.pole_quaternion)
     reported = Pose(
         _number(o.cart_position.x), _number(o.cart_position.y), zero + 1, zero, qx, qy, qz, qw
@@ -85,11 +85,11 @@ def see(observation: Observation) -> Sighting:
     )
 
 
-def all_blocks(observation: Observation) -> Block:
+def all_blocks(observation: Observation) -> Sphere:
     """Every slot of an observation of one lane on one axis, (N,), in float32."""
     o = observation
     alive = jnp.concatenate([jnp.atleast_1d(jnp.asarray(a)) for a in o.block_alive])
-    return Block(_slots(o.block_position), _slots(o.block_velocity), alive)
+    return Sphere(_slots(o.block_position), _slots(o.block_velocity), alive)
 
 
 def _number(leaf: Scalar) -> jax.Array:

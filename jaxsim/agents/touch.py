@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase as contacts
-from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector
+from jaxsim.worlds.cartpole3d.types import Params, Pose, Scalar, Sphere, Vector
 
 NEAR_PLANE = 2e-4  # m, within which rounding decides whether a block touches a wall
 TOUCHING = 1e-4  # m, added to where walls and blocks touch
@@ -16,7 +16,7 @@ EXTRA = 0.02  # m, added to the reach of cart and pole
 MOVED = 1e-4  # m, more than rounding
 
 
-def near(params: Params, pose: Pose, block: Block, blur: Scalar = 0.0) -> jax.Array:
+def near(params: Params, pose: Pose, block: Sphere, blur: Scalar = 0.0) -> jax.Array:
     """Mask of the blocks that may touch cart or pole, however the cart is turned, (N,).
 
     `blur`, m, is the largest error of places.
@@ -32,7 +32,7 @@ def cart_at_wall(pose: Pose, blur: Scalar = 0.0) -> jax.Array:
     return jnp.maximum(jnp.abs(pose.x), jnp.abs(pose.y)) > CART_AT_WALL - blur
 
 
-def paired(params: Params, block: Block, blur: Scalar = 0.0) -> jax.Array:
+def paired(params: Params, block: Sphere, blur: Scalar = 0.0) -> jax.Array:
     """Mask of the blocks that touch another block, (N,)."""
     places = [jnp.asarray(c) for c in block.p]
     d = Vector(*(c[:, None] - c[None, :] for c in places))

@@ -36,10 +36,10 @@ from jaxsim.worlds.cartpole3d.types import (
     DT,
     PIVOT_HEIGHT,
     POLE_BOTTOM,
-    Block,
     Observation,
     Params,
     Scalar,
+    Sphere,
     Vector,
 )
 
@@ -114,7 +114,7 @@ class Memory:
     listed: jax.Array  # () float, sum of its first scores
     entries: jax.Array  # () int32, number of these scores
     opening: jax.Array  # () float, score of its first observation
-    forecast: Block  # (4,) blocks as forecast from its first observation
+    forecast: Sphere  # (4,) blocks as forecast from its first observation
     errors: jax.Array  # () float, evidence of its forecast
     run: jax.Array  # () int32, wrong forecasts in a row
     appeared: jax.Array  # () float, 1 once a block appeared
@@ -250,7 +250,7 @@ def _excess(difference: Scalar, limit: float, published: bool) -> jax.Array:
     return jnp.where((excess > 0) & (excess < 1), probability, 0.0)
 
 
-def _block_error(before: Block, after: Block, published: bool) -> jax.Array:
+def _block_error(before: Sphere, after: Sphere, published: bool) -> jax.Array:
     """Evidence of the prediction errors of blocks, away from walls."""
     speeds = bank.blocks_after(NOMINAL, before)
     off = (*geo.sub(after.p, sight.place_next(before.p, speeds)), *geo.sub(after.v, speeds))
@@ -269,7 +269,7 @@ def _away(p: Vector, top: float) -> jax.Array:
 # Forecast of the blocks -------------------------------------------------------------------------
 
 
-def flown(block: Block) -> Block:
+def flown(block: Sphere) -> Sphere:
     """Blocks one tick later in the nominal world, with walls and collisions of blocks, (4,)."""
     v = collided(NOMINAL, block, bank.blocks_after(NOMINAL, block))
     return replace(block, p=sight.place_next(block.p, v), v=v)

@@ -24,7 +24,7 @@ MOST_ROWS = 32
 """A leaf with more numbers per lane stays a separate array."""
 
 
-class Kind(NamedTuple):
+class LeafBanks(NamedTuple):
     """Leaves of lanes that all change in steps, or all do not."""
 
     banks: dict[str, jax.Array]  # by type, (K, L): a row for each number of a lane
@@ -34,8 +34,8 @@ class Kind(NamedTuple):
 class Banked(NamedTuple):
     """A tree of lanes in banks."""
 
-    still: Kind  # leaves that steps do not change
-    moving: Kind  # leaves that steps change
+    still: LeafBanks  # leaves that steps do not change
+    moving: LeafBanks  # leaves that steps change
 
 
 class _Place(NamedTuple):
@@ -83,7 +83,7 @@ class Banks:
         leaves = jax.tree.leaves(tree)
         return Banked(self._kind(leaves, moves=False), self._kind(leaves, moves=True))
 
-    def _kind(self, leaves: list[jax.Array], moves: bool) -> Kind:
+    def _kind(self, leaves: list[jax.Array], moves: bool) -> LeafBanks:
         rows: dict[str, list[jax.Array]] = {}
         large = []
         for place, leaf in zip(self.places, leaves, strict=True):
@@ -94,7 +94,7 @@ class Banks:
                 rows.setdefault(place.bank, []).append(_rows(leaf, place))
             else:
                 large.append(leaf)
-        return Kind({bank: jnp.concatenate(of) for bank, of in rows.items()}, large)
+        return LeafBanks({bank: jnp.concatenate(of) for bank, of in rows.items()}, large)
 
     def widths(self) -> dict[str, int]:
         """Number of rows of each bank of a tree whose leaves are not large and all change."""
@@ -119,7 +119,7 @@ class Banks:
 
 
 def gather(lanes: T, index: jax.Array) -> T:
-    """Gather lanes of `Banked` or a `Kind`; an index past the end takes the last lane."""
+    """Gather lanes of `Banked` or a `LeafBanks`; an index past the end takes the last lane."""
     return _each(
         lanes,
         lambda bank: bank.at[:, index].get(mode="clip"),
@@ -128,7 +128,7 @@ def gather(lanes: T, index: jax.Array) -> T:
 
 
 def cut(lanes: T, first: jax.Array | int, size: int) -> T:
-    """Slice consecutive lanes of `Banked` or a `Kind`."""
+    """Slice consecutive lanes of `Banked` or a `LeafBanks`."""
     part = jax.lax.dynamic_slice_in_dim
     return _each(
         lanes, lambda bank: part(bank, first, size, 1), lambda leaf: part(leaf, first, size)
@@ -162,7 +162,7 @@ def _each(
     if isinstance(lanes, Banked):
         pairs = zip(lanes, *parts, strict=True)
         return Banked(*(_each(kind, bank, leaf, *rest) for kind, *rest in pairs))
-    return Kind(
+    return LeafBanks(
         jax.tree.map(bank, lanes.banks, *(part.banks for part in parts)),
         jax.tree.map(leaf, lanes.large, *(part.large for part in parts)),
     )

@@ -59,7 +59,7 @@ class Rows:
     fault: Leaf  # int32, fault of the agent as the episode began; None for agents without faults
 
 
-class Result(NamedTuple):
+class ProgramOutput(NamedTuple):
     """Output of a program."""
 
     memory: Memory  # agent memories after the last round, leaves (P, ...)

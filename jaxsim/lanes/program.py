@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from jaxsim import counters, rng
 from jaxsim.agents.base import Agent, never_fails
 from jaxsim.backend import opaque_one, whole
-from jaxsim.lanes.banks import Banked, Banks, Kind, cut, gather, pasted, scatter
-from jaxsim.lanes.lists import Batch, Result, Rows
+from jaxsim.lanes.banks import Banked, Banks, LeafBanks, cut, gather, pasted, scatter
+from jaxsim.lanes.lists import Batch, ProgramOutput, Rows
 from jaxsim.lanes.minds import Minds
 from jaxsim.lanes.state import History, Lanes, Lifetimes, gather_lanes, no_words
 from jaxsim.lanes.steps import Steps
@@ -80,7 +80,7 @@ class Program:
     sizes: Sizes
     independent: bool = False
 
-    def __call__(self, batch: Batch) -> Result:
+    def __call__(self, batch: Batch) -> ProgramOutput:
         """Play the lists of all lifetimes of a batch."""
         return Play(self, batch).whole()
 
@@ -107,7 +107,7 @@ class Carry(NamedTuple):
     lanes: _Bodies
     lifetimes: Banked
     history: History | None
-    rows: Kind  # rows of `Rows`, (K, R, L)
+    rows: LeafBanks  # rows of `Rows`, (K, R, L)
 
 
 class Play:
@@ -139,7 +139,7 @@ class Play:
 
     # The whole ---------------------------------------------------------------------------------
 
-    def whole(self) -> Result:
+    def whole(self) -> ProgramOutput:
         """Play all rounds of all lifetimes."""
         carry = self.initial()
 
@@ -157,8 +157,8 @@ class Play:
         back = jnp.zeros_like(place).at[lifetimes.place].set(place)
         local = self.minds.first(self.lanes(carry.lanes).local)
         memory = self.minds.joined(*gather_lanes((lifetimes.shared, local), back))
-        rows: Rows = self.layouts.rows.tree(Banked(Kind({}, []), carry.rows))
-        return Result(memory, rows)
+        rows: Rows = self.layouts.rows.tree(Banked(LeafBanks({}, []), carry.rows))
+        return ProgramOutput(memory, rows)
 
     def initial(self) -> Carry:
         """Lifetimes before their first round."""
@@ -280,11 +280,11 @@ class Play:
         lifetimes: Lifetimes = self.layouts.life.tree(carry.lifetimes)
         return lifetimes
 
-    def blank_rows(self) -> Kind:
+    def blank_rows(self) -> LeafBanks:
         """Rows before anything is written."""
         shape = self.program.rounds, self.count * self.width
         widths = self.layouts.rows.widths().items()
-        return Kind({name: jnp.zeros((rows, *shape), name) for name, rows in widths}, [])
+        return LeafBanks({name: jnp.zeros((rows, *shape), name) for name, rows in widths}, [])
 
     # Passes ------------------------------------------------------------------------------------
 
@@ -344,7 +344,7 @@ class Play:
         lives = size // self.width
         body, mind = carry.lanes
 
-        def chunk(index: jax.Array, state: tuple[Kind, Kind, History | None]) -> Tree:
+        def chunk(index: jax.Array, state: tuple[LeafBanks, LeafBanks, History | None]) -> Tree:
             first = index * size
             part = _Bodies(Banked(body.still, state[0]), Banked(mind.still, state[1]))
             part = _Bodies(*(cut(banked, first, size) for banked in part))
@@ -417,7 +417,7 @@ class Play:
         step, layout = self.efforts[world, effort], self.layouts.body
         marks = marked(self.steps.waiting(layout.tree(banked), world, effort))
 
-        def group(state: tuple[jax.Array, Kind]) -> tuple[jax.Array, Kind]:
+        def group(state: tuple[jax.Array, LeafBanks]) -> tuple[jax.Array, LeafBanks]:
             begin, moving = state
             # Places of a group without a lane point past the end: gathers clamp, scatters drop.
             index = _places(marks, begin, size)
@@ -427,7 +427,7 @@ class Play:
             after = layout.banked(step(part)[0])
             return begin + size, scatter(moving, after.moving, index)
 
-        def unfinished(state: tuple[jax.Array, Kind]) -> jax.Array:
+        def unfinished(state: tuple[jax.Array, LeafBanks]) -> jax.Array:
             return state[0] < marks.number
 
         start = jnp.int32(0), banked.moving
@@ -474,14 +474,16 @@ class Play:
         lanes, lifetimes, rows = jax.lax.while_loop(enough, group, start)[1]
         return Carry(lanes, lifetimes, carry.history, rows)
 
-    def written(self, rows: Kind, column: jax.Array, number: jax.Array, results: Rows) -> Kind:
+    def written(
+        self, rows: LeafBanks, column: jax.Array, number: jax.Array, results: Rows
+    ) -> LeafBanks:
         """Write results of rounds to the rows; a number past the end is dropped."""
         new = self.layouts.rows.banked(results).moving.banks
         written = {
             name: bank.at[:, number, column].set(new[name], mode="drop")
             for name, bank in rows.banks.items()
         }
-        return Kind(written, [])
+        return LeafBanks(written, [])
 
 
 def _places(marks: Marks, begin: jax.Array, size: int) -> jax.Array:

@@ -73,7 +73,7 @@ class Camera:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
 
 
-class Pose(NamedTuple):
+class CameraPose(NamedTuple):
     """Where a camera stands and looks; leaves () or (L,).
 
     Attributes:
@@ -91,7 +91,7 @@ class Pose(NamedTuple):
     zoom: Scalar
 
 
-def pose(scene: Scene, camera: Camera) -> Pose:
+def pose(scene: Scene, camera: Camera) -> CameraPose:
     """Return where a camera stands in a scene."""
     half_height = (scene.ceiling - scene.floor) / 2
     middle = Vector(0.0, 0.0, scene.floor + half_height)
@@ -100,10 +100,10 @@ def pose(scene: Scene, camera: Camera) -> Pose:
     x, y, z = Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)
     back = BACK * largest
     if camera.view == "side":
-        return Pose(Vector(0.0, -back, middle.z), x, z, y, half)
+        return CameraPose(Vector(0.0, -back, middle.z), x, z, y, half)
     if camera.view == "top":
         half = (1 + camera.margin) * scene.half_width
-        return Pose(Vector(0.0, 0.0, middle.z + back), x, y, Vector(0.0, 0.0, -1.0), half)
+        return CameraPose(Vector(0.0, 0.0, middle.z + back), x, y, Vector(0.0, 0.0, -1.0), half)
     if camera.view == "first":
         eye, target = (
             Vector(*(place + shift for place, shift in zip(scene.cart, offset, strict=True)))
@@ -116,7 +116,7 @@ def pose(scene: Scene, camera: Camera) -> Pose:
     return _looking(eye, target, CORNER_ZOOM)
 
 
-def _looking(eye: Vector, target: Vector, zoom: float) -> Pose:
+def _looking(eye: Vector, target: Vector, zoom: float) -> CameraPose:
     """A camera at a place that looks at another, its horizon level."""
     way = sub(target, eye)
     ahead = scale(way, 1 / jnp.sqrt(dot(way, way)))
@@ -127,7 +127,7 @@ def _looking(eye: Vector, target: Vector, zoom: float) -> Pose:
         right.z * ahead.x - right.x * ahead.z,
         right.x * ahead.y - right.y * ahead.x,
     )
-    return Pose(eye, right, up, ahead, zoom)
+    return CameraPose(eye, right, up, ahead, zoom)
 
 
 def grid(camera: Camera) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +144,7 @@ def grid(camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     return x[None, :].astype(np.float32), y[:, None].astype(np.float32)
 
 
-def rays(at: Pose, camera: Camera) -> tuple[Vector, Vector]:
+def rays(at: CameraPose, camera: Camera) -> tuple[Vector, Vector]:
     """Return beginning and unit direction of the ray through each sample of one lane's picture.
 
     Returns:
@@ -172,7 +172,7 @@ def project(scene: Scene, camera: Camera, point: Vector) -> tuple[jax.Array, jax
     return (camera.width - 1) / 2 + right, (camera.height - 1) / 2 - up
 
 
-def pole_radius(scene: Scene, camera: Camera, at: Pose, radius: float) -> jax.Array:
+def pole_radius(scene: Scene, camera: Camera, at: CameraPose, radius: float) -> jax.Array:
     """Return the radius that a pole is drawn with, m: its own, or `thickness` pixels."""
     pixel = 2 * at.zoom / min(camera.height, camera.width)
     if camera.view not in PARALLEL:

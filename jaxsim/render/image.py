@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from jaxsim.pytrees import Leaf
 from jaxsim.render import surfaces
-from jaxsim.render.camera import PARALLEL, Camera, Pose, pole_radius, pose, rays
+from jaxsim.render.camera import PARALLEL, Camera, CameraPose, pole_radius, pose, rays
 from jaxsim.render.scene import CART_BOTTOM, CART_RADIUS, CART_TOP, POLE_RADIUS, Scene
 from jaxsim.render.surfaces import FAR, Cylinder
 from jaxsim.worlds.cartpole3d.geometry import add, dot, scale, sub
@@ -145,7 +145,7 @@ class _Look:
 
     def __init__(self, scene: Scene, camera: Camera) -> None:
         self.scene, self.camera = scene, camera
-        self.at: Pose = pose(scene, camera)
+        self.at: CameraPose = pose(scene, camera)
         self.begin, self.way = rays(self.at, camera)
         upright = Vector(0.0, 0.0, 1.0)
         cart = scene.cart

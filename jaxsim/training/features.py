@@ -26,7 +26,7 @@ BODY = 64
 """Most numbers of an observation that the model of the world predicts one by one."""
 
 
-class View(NamedTuple):
+class LearnerView(NamedTuple):
     """An observation as a learner sees it."""
 
     inputs: jax.Array  # (F,) float32, for the network
@@ -51,7 +51,7 @@ class Sight:
     size: int
     body: int
     actions: int
-    look: Callable[[Tree], View]
+    look: Callable[[Tree], LearnerView]
 
 
 Pair = tuple[Leaf, Leaf]
@@ -83,7 +83,7 @@ class Frame(NamedTuple):
         return jnp.where(self.swap, straight[jnp.array([0, 3, 4, 1, 2])], straight)
 
 
-def _look(observation: Observation) -> View:
+def _look(observation: Observation) -> LearnerView:
     """Cart and pole, then the most urgent blocks, turned so that the pole falls to the right.
 
     The room is symmetric in quarter turns and mirrors. So every observation is turned to the case
@@ -100,7 +100,7 @@ def _look(observation: Observation) -> View:
     (lx, ly), (dlx, dly) = pairs[:2]
     frame = Frame.of(lx + RATE_GAIN * dlx, ly + RATE_GAIN * dly)
     inputs = jnp.concatenate([scaled(pairs, frame), urgent_blocks(turned(o, frame)).ravel()])
-    return View(inputs, scaled(pairs), frame.actions(), around.of(o))
+    return LearnerView(inputs, scaled(pairs), frame.actions(), around.of(o))
 
 
 def cart_and_pole(o: Observation) -> list[Pair]:
@@ -185,7 +185,7 @@ def flat(env: Env, params: Params) -> Sight:
     picture, it predicts the means of `BODY` equal stretches.
     """
 
-    def look(observation: Tree) -> View:
+    def look(observation: Tree) -> LearnerView:
         leaves = jax.tree.leaves(getattr(observation, "image", observation))
         leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in leaves]
         whole = jnp.concatenate(leaves)
@@ -193,7 +193,7 @@ def flat(env: Env, params: Params) -> Sight:
         if whole.size > BODY:
             stretch = -(-whole.size // BODY)
             body = jnp.pad(whole, (0, stretch * BODY - whole.size)).reshape(BODY, stretch).mean(1)
-        return View(whole, body, jnp.arange(env.num_actions), around.nothing())
+        return LearnerView(whole, body, jnp.arange(env.num_actions), around.nothing())
 
     def first(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         view = look(env.reset(key, params)[0])

@@ -26,7 +26,7 @@ FEATURES = 4
 """Number of features of a block along an axis."""
 
 
-class Model(NamedTuple):
+class LearnedLaws(NamedTuple):
     """The learned laws."""
 
     body: Fit
@@ -55,7 +55,7 @@ class Lessons(NamedTuple):
     speed: jax.Array  # (B, 3) m/s, of the block one step later
 
 
-def init(body: int, actions: int) -> Model:
+def init(body: int, actions: int) -> LearnedLaws:
     """Return the model before it has learned.
 
     Args:
@@ -63,7 +63,7 @@ def init(body: int, actions: int) -> Model:
       actions: A.
     """
     axes = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), regression.init(FEATURES, 1))
-    return Model(regression.init(2 * body + actions, body), axes, axes)
+    return LearnedLaws(regression.init(2 * body + actions, body), axes, axes)
 
 
 def features(body: jax.Array, action: jax.Array) -> jax.Array:
@@ -88,12 +88,12 @@ def flight(blocks: Blocks) -> Flight:
     )
 
 
-def body_after(model: Model, body: jax.Array, action: jax.Array) -> jax.Array:
+def body_after(model: LearnedLaws, body: jax.Array, action: jax.Array) -> jax.Array:
     """Predict the body (..., D) after a step with an action (..., A), one-hot."""
     return body + features(body, action) @ model.body.weight
 
 
-def speed_after(model: Model, blocks: Blocks) -> jax.Array:
+def speed_after(model: LearnedLaws, blocks: Blocks) -> jax.Array:
     """Predict the speeds of blocks after a step, (..., 3) m/s."""
     terms = flight(blocks)
     flying = jnp.sum(terms.flying * model.flying.weight[..., 0], axis=-1)
@@ -101,7 +101,9 @@ def speed_after(model: Model, blocks: Blocks) -> jax.Array:
     return blocks.speed + jnp.where(terms.bounces, bouncing, flying)
 
 
-def learn(model: Model, lessons: Lessons, steps: jax.Array, episodes: jax.Array) -> Model:
+def learn(
+    model: LearnedLaws, lessons: Lessons, steps: jax.Array, episodes: jax.Array
+) -> LearnedLaws:
     """Learn from steps.
 
     Args:
@@ -125,4 +127,4 @@ def learn(model: Model, lessons: Lessons, steps: jax.Array, episodes: jax.Array)
     flying = by_axis(model.flying, terms.flying, change, weight * terms.flies, keep, SPEED_FLOOR)
     rebound, bounce_weight = change * terms.outward[..., None], weight * terms.bounces
     bouncing = by_axis(model.bouncing, terms.bouncing, rebound, bounce_weight, keep, SPEED_FLOOR)
-    return Model(body, flying, bouncing)
+    return LearnedLaws(body, flying, bouncing)

@@ -22,7 +22,7 @@ from jaxsim.agents.base import Agent, Entry, Episodes, NoveltyPrediction
 from jaxsim.pytrees import Leaf, Observation, Tree
 from jaxsim.training import advantages, features, forward_model, network, normalise, surprise
 from jaxsim.training.around import Blocks
-from jaxsim.training.features import Sight, View
+from jaxsim.training.features import LearnerView, Sight
 from jaxsim.training.network import Network
 from jaxsim.training.normalise import Moments
 from jaxsim.training.settings import Hyper, Settings
@@ -45,7 +45,7 @@ class Memory:
     parameters: Network
     optimiser: optax.OptState
     moments: Moments  # of its inputs, (F,)
-    model: forward_model.Model  # of the world
+    model: forward_model.LearnedLaws  # of the world
     usual: surprise.Usual
     hyper: Hyper
     key: jax.Array  # typed, of the lifetime
@@ -195,7 +195,7 @@ def _begin(sight: Sight, memory: Memory, key: jax.Array) -> Memory:
 
 def _view(
     sight: Sight, memory: Memory, observation: Observation
-) -> tuple[View, surprise.Watch, jax.Array, jax.Array]:
+) -> tuple[LearnerView, surprise.Watch, jax.Array, jax.Array]:
     """Evaluate an observation: view, watch with its errors, log-probabilities and value."""
     view = sight.look(observation)
     x = normalise.apply(memory.moments, view.inputs)
@@ -349,8 +349,12 @@ def _drawing(
 
 
 def _learned_model(
-    sight: Sight, model: forward_model.Model, episodes: Episodes, rows: _Rows, words: rng.Words
-) -> forward_model.Model:
+    sight: Sight,
+    model: forward_model.LearnedLaws,
+    episodes: Episodes,
+    rows: _Rows,
+    words: rng.Words,
+) -> forward_model.LearnedLaws:
     """Update the model of the world from steps of the episodes."""
     step, final = episodes.trace, episodes.final
     index, episode = rows.draw(words, LESSONS)

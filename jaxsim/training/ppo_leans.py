@@ -9,7 +9,7 @@ from jaxsim.agents.base import Agent
 from jaxsim.agents.leans import LEANS, Outlook
 from jaxsim.lean_actions import Leaned
 from jaxsim.training import around, features, ppo
-from jaxsim.training.features import BLOCKS, EACH, PAIRS, Frame, Sight, View
+from jaxsim.training.features import BLOCKS, EACH, PAIRS, Frame, LearnerView, Sight
 from jaxsim.training.settings import Settings
 
 NEAR, LEANING = 0.3, 0.1  # m and rad, scales of gaps and leans
@@ -29,7 +29,7 @@ def _alike() -> np.ndarray:
 ALIKE = _alike()
 
 
-def _look(leaned: Leaned) -> View:
+def _look(leaned: Leaned) -> LearnerView:
     """Cart and pole, urgent blocks and outlook, turned so that the first block comes along x.
 
     As for `features.cartpole3d`, what is learned in one view of the square room holds in all eight.
@@ -52,7 +52,7 @@ def _look(leaned: Leaned) -> View:
         features.urgent_blocks(features.turned(o, frame)).ravel(),
         _scaled(leaned.outlook)[:, leans].ravel(),
     )
-    return View(jnp.concatenate(inputs), features.scaled(pairs), leans, around.nothing())
+    return LearnerView(jnp.concatenate(inputs), features.scaled(pairs), leans, around.nothing())
 
 
 def _scaled(outlook: Outlook) -> jnp.ndarray:

@@ -15,7 +15,7 @@ from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.pytrees import Leaf
 from jaxsim.training import around, forward_model, regression
 from jaxsim.training.around import Around, Blocks
-from jaxsim.training.forward_model import Model
+from jaxsim.training.forward_model import LearnedLaws
 
 NUMBERS = 6
 """Numbers that describe an episode."""
@@ -93,7 +93,7 @@ def watch(body: int) -> Watch:
     )
 
 
-def compare(model: Model, watch: Watch, body: jax.Array, now: Around) -> Watch:
+def compare(model: LearnedLaws, watch: Watch, body: jax.Array, now: Around) -> Watch:
     """Compare an observation with its prediction."""
     previous = forward_model.flight(watch.before)
     error = (body - watch.body) / regression.scale(model.body, forward_model.BODY_FLOOR)
@@ -121,7 +121,9 @@ def compare(model: Model, watch: Watch, body: jax.Array, now: Around) -> Watch:
     return jax.tree.map(lambda a, b: jnp.where(watch.steps == 0, a, b), at_start, after_start)
 
 
-def expect(model: Model, watch: Watch, body: jax.Array, now: Around, action: jax.Array) -> Watch:
+def expect(
+    model: LearnedLaws, watch: Watch, body: jax.Array, now: Around, action: jax.Array
+) -> Watch:
     """Predict the next observation after an action (A,), one-hot."""
     return watch._replace(
         steps=watch.steps + 1,

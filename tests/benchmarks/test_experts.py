@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import experts
-from benchmarks.experts import Pairs
+from benchmarks.experts import ExpertPairs
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Schedule
 
@@ -98,21 +98,21 @@ def test_a_learner_like_its_experts_is_as_efficient(compared):
 
 def test_tasks_count_alike_whatever_is_missing():
     values = np.array([[[1.0, 3.0], [np.nan, 10.0]], [[1.0, 3.0], [np.nan, np.nan]]])
-    assert experts.entry(Pairs(values, ""), seed=0)["mean"] == pytest.approx((2 + 10) / 2)
+    assert experts.entry(ExpertPairs(values, ""), seed=0)["mean"] == pytest.approx((2 + 10) / 2)
 
 
 def test_an_interval_knows_of_lifetimes_and_of_experts():
     draws = np.random.default_rng(0)
     apart = draws.normal(size=(40, 1, 1)) + 3 * draws.normal(size=(1, 1, 40))
-    entry = experts.entry(Pairs(apart, ""), seed=0)
+    entry = experts.entry(ExpertPairs(apart, ""), seed=0)
     # Spreads that are estimated from 40 draws are off by a ninth, and 2.6 times that is rare.
     half = (entry["high"] - entry["low"]) / 2
     assert half == pytest.approx(1.96 * (10 / 40) ** 0.5, rel=0.3)
-    assert experts.entry(Pairs(apart, ""), seed=0) == entry
+    assert experts.entry(ExpertPairs(apart, ""), seed=0) == entry
 
 
 def test_what_no_pair_has_is_missing_with_its_reason():
-    nothing = experts.entry(Pairs(np.full((3, 2, 4), np.nan), "no expert"), seed=0)
+    nothing = experts.entry(ExpertPairs(np.full((3, 2, 4), np.nan), "no expert"), seed=0)
     assert nothing["mean"] is None and nothing["reason"] == "no expert"
     alone = {FIRST.variant: records_of(scheduled(FIRST), [[0.5]])}
     learners = records_of(scheduled(FIRST, a_test(FIRST)), [[0.5, 0.5]])

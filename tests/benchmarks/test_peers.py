@@ -19,11 +19,11 @@ from jaxsim.worlds.cartpole3d import Observation, Params
 from jaxsim.worlds.cartpole3d.types import Vector
 
 PROGRAMS = {
-    "pybullet": bullet_scene.Peer(1),
-    "mujoco": mujoco_rollout.Peer(1),
-    "mujoco_renderer": mujoco_renderer.Pictures(),
-    "gymnasium": gymnasium_cartpole.Peer(),
-    "gymnax": gymnax_cartpole.Peer(),
+    "pybullet": bullet_scene.BulletPeer(1),
+    "mujoco": mujoco_rollout.MujocoPeer(1),
+    "mujoco_renderer": mujoco_renderer.MujocoPictures(),
+    "gymnasium": gymnasium_cartpole.GymnasiumPeer(),
+    "gymnax": gymnax_cartpole.GymnaxPeer(),
 }
 
 
@@ -80,7 +80,7 @@ def test_the_end_test_of_the_bullet_scene():
 def test_blocks_bounce_in_the_mujoco_scene():
     """They keep about the speed that they start with, and stay in the room."""
     pytest.importorskip("mujoco", reason="needs the extra jaxsim-novelty[bench]")
-    program = mujoco_rollout.Peer(1)
+    program = mujoco_rollout.MujocoPeer(1)
     program.prepare("200")
     rate = program.measure("200", 0.0)
     assert rate.steps == 3 * 256 * 200
@@ -102,7 +102,7 @@ def test_blocks_bounce_in_the_mujoco_scene():
 def test_gymnasium_is_stepped(monkeypatch):
     pytest.importorskip("gymnasium", reason="needs the extra jaxsim-novelty[gymnasium]")
     monkeypatch.setattr(gymnasium_cartpole, "LANES", 8)
-    program = gymnasium_cartpole.Peer()
+    program = gymnasium_cartpole.GymnasiumPeer()
     program.prepare("CartPole-v1")
     before = program.envs.unwrapped.state.copy()
     assert program.measure("CartPole-v1", 0.0).steps == 8 * gymnasium_cartpole.STEPS
@@ -113,7 +113,7 @@ def test_gymnasium_is_stepped(monkeypatch):
 def test_gymnax_is_stepped(monkeypatch):
     pytest.importorskip("gymnax", reason="needs the extra jaxsim-novelty[gymnax]")
     monkeypatch.setattr(gymnax_cartpole, "LANES", 8)
-    program = gymnax_cartpole.Peer()
+    program = gymnax_cartpole.GymnaxPeer()
     program.prepare("CartPole-v1")
     before = program.carry[1].x
     assert program.measure("CartPole-v1", 0.0).steps == 8 * gymnax_cartpole.STEPS
@@ -124,7 +124,7 @@ def test_gymnax_is_stepped(monkeypatch):
 def test_a_process_that_plays_the_bullet_scene_prints_nothing(capfd):
     """The engine itself has something to say about every scene that is built."""
     pytest.importorskip("pybullet", reason="needs the extra jaxsim-novelty[parity]")
-    program = bullet_scene.Peer(1)
+    program = bullet_scene.BulletPeer(1)
     program.prepare("200")
     assert program.measure("200", 0.5).steps > 200  # of more than one episode
     for process in program.crews["200"]:

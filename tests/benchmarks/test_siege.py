@@ -145,7 +145,7 @@ def test_folders_become_read_only():
     ],
 )
 def test_how_an_attacked_run_may_end(code, stderr, wrong):
-    assert runs.complaint(runs.Ended(code, stderr, 1.0)) == wrong
+    assert runs.complaint(runs.ProcessExit(code, stderr, 1.0)) == wrong
 
 
 def test_files_that_differ_are_named():

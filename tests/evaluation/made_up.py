@@ -5,7 +5,7 @@ import numpy as np
 from evaluation.records import COLUMNS, Records
 from evaluation.sailon import experiment
 from evaluation.sailon.results import Results, planned
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from evaluation.schedule import Block, Schedule
 
 LEVEL = (("novelty/difficulty", "hard"), ("novelty/level", 203))
@@ -57,7 +57,7 @@ def trials(seed, visibilities=(0, 1)):
     """Results of trials that an agent plays well or badly."""
     random = np.random.default_rng(seed)
     drawn = experiment.generate(
-        Settings(
+        ExperimentSettings(
             novelty=(200, 203),
             difficulty=("hard",),
             novelty_visibility=visibilities,

@@ -6,10 +6,11 @@ import jax
 import pytest
 
 import jaxsim
-from evaluation import cli
+from evaluation import cli, difficulties
 from evaluation.sailon import novelties
 from evaluation.schedule import level_variant
 from jaxsim.novelty import FAMILIES, Novelty, sample
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 
 def output(capsys, *arguments):
@@ -24,6 +25,10 @@ def test_every_level_is_listed_and_can_be_looked_at(capsys):
         one = output(capsys, "levels", str(level.number))
         assert level.change in " ".join(one.split()) and "What an agent is told" in one
         assert max(map(len, one.splitlines())) <= 100
+
+
+def test_difficulties_without_jax_are_those_of_the_catalogue():
+    assert difficulties.DIFFICULTIES == DIFFICULTIES
 
 
 def test_a_level_tells_what_it_sets_its_hints_and_its_quirks(capsys):

@@ -63,7 +63,7 @@ def test_an_error_of_arrays_inside_is_not_shown_as_wrong_input(workplace, monkey
     def broken(job):
         return jnp.broadcast_shapes((2,), (3,))
 
-    monkeypatch.setattr(main_job.Job, "checked_schedule", broken)
+    monkeypatch.setattr(main_job.SyllabusRun, "checked_schedule", broken)
     with pytest.raises(ValueError) as caught:
         run()
     assert any("please report" in note for note in caught.value.__notes__)

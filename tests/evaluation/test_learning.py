@@ -29,7 +29,7 @@ def toy_task():
 
 
 def play(schedule, agent, lifetimes=2, **arguments):
-    arguments.setdefault("options", scanner.Options(threads=1))
+    arguments.setdefault("options", scanner.MachineOptions(threads=1))
     return scanner.play(schedule, agent, lifetimes=lifetimes, **arguments)
 
 
@@ -157,8 +157,8 @@ def test_what_an_episode_only_reads_is_not_copied():
 
 def cost(agent, schedule, lifetimes=64, width=1):
     """Flops and bytes of a program that plays 16 rounds."""
-    run = scanner._Run(schedule, agent, range(lifetimes), seed=0, width=width)
-    crew, stretches = run.crew(scanner.Options(threads=1)), run.stretches(16, 0, ())
+    run = scanner._ScannerRun(schedule, agent, range(lifetimes), seed=0, width=width)
+    crew, stretches = run.crew(scanner.MachineOptions(threads=1)), run.stretches(16, 0, ())
     program, batch = jax.jit(crew.program(16)), crew.batch(stretches[0].rounds, 0)
     analysis = counted(program, batch).cost_analysis()
     return analysis["flops"], analysis["bytes accessed"]
@@ -265,7 +265,7 @@ def test_ppo_learns_where_to_land(swept):
 @pytest.mark.slow
 def test_learning_does_not_depend_on_how_a_run_is_spread(learned):
     """Products of matrices round the same in any company; see also `assert_every_fourth`."""
-    options = scanner.Options(threads=1, segment=3)
+    options = scanner.MachineOptions(threads=1, segment=3)
     other = play(learning_schedule(), toy_learner(), 3, width=8, seed=2, options=options)
     for name in COLUMNS:
         np.testing.assert_array_equal(other.columns[name], learned.columns[name][:3], err_msg=name)
@@ -444,7 +444,7 @@ def test_a_learner_notices_what_is_novel_and_calls_nothing_else_so(noticed):
 def test_what_is_noticed_does_not_depend_on_how_a_run_is_spread(noticed):
     """The last lifetimes alone, in the places of the first, and in other stretches."""
     schedule, whole = noticed
-    agent, options = training.get("ppo", NOTICING), scanner.Options(threads=1, segment=7)
+    agent, options = training.get("ppo", NOTICING), scanner.MachineOptions(threads=1, segment=7)
     again = play(schedule, agent, lifetimes=2, first_lifetime=2, width=32, options=options)
     for name in ("predicted_probability", "performance"):
         np.testing.assert_array_equal(again.columns[name], whole.columns[name][2:])

@@ -13,11 +13,11 @@ import pytest
 from evaluation import cli, memory, sailon
 from evaluation.checkpoints.playing import HELD_BYTES
 from evaluation.grader import ReinforcementLearningTestCase, RewardEvaluator, StepCountEvaluator
-from evaluation.l2m.run import Job
+from evaluation.l2m.run import SyllabusRun
 from evaluation.records import COLUMNS
 from evaluation.sciencebirds import recording
 from evaluation.sciencebirds.document import LARGEST
-from evaluation.session import LOGGED_BYTES, Prediction, Result
+from evaluation.session import LOGGED_BYTES, EpisodeResult, Prediction
 from jaxsim import agents
 from tests.evaluation.sciencebirds.support import evaluation, level_set, trial
 
@@ -50,7 +50,7 @@ def fitting(error) -> int:
 def test_lifetimes_of_a_run(small, monkeypatch, tmp_path):
     """In memory all columns of all episodes, on the disk four bytes of each episode."""
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4 * 10 * 7))
-    job = Job(out=tmp_path / "out", syllabus=tmp_path / "s.json", lifetimes=7)
+    job = SyllabusRun(out=tmp_path / "out", syllabus=tmp_path / "s.json", lifetimes=7)
     player = SimpleNamespace(agent=agents.get("random"))
     job.check_room(10, player)
     with pytest.raises(OSError, match=r"results of 308 bytes in .*: 280 are free"):
@@ -123,7 +123,7 @@ def test_a_row_of_a_log_takes_what_is_said():
     try:
         before, _ = tracemalloc.get_traced_memory()
         rows = [
-            (Result(n / 3, n / 7, n + 1000, True, True, n / 50 + 0.01), Prediction())
+            (EpisodeResult(n / 3, n / 7, n + 1000, True, True, n / 50 + 0.01), Prediction())
             for n in range(2000)
         ]
         taken = (tracemalloc.get_traced_memory()[0] - before) / len(rows)
@@ -148,7 +148,9 @@ def test_runs_of_a_grader(small, evaluator):
 def test_trials_of_an_experiment(small):
     def generated(trials):
         values = {"novelty": (203,), "difficulty": ("hard",), "novelty_visibility": (0,)}
-        return sailon.generate(sailon.Settings(**values, trials=trials, testing_episodes=4))
+        return sailon.generate(
+            sailon.ExperimentSettings(**values, trials=trials, testing_episodes=4)
+        )
 
     with pytest.raises(ValueError, match="100,000 trials of 4 episodes in each of 1 cells") as no:
         generated(100_000)

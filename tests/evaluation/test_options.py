@@ -18,7 +18,7 @@ import pytest
 
 from evaluation import cli
 from evaluation.gvgai.track import default_track
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from tests.evaluation.reached import Call, arguments, reached
 
 parser = functools.cache(cli.build_parser)  # it is large
@@ -95,7 +95,7 @@ JOB = {"jobs": "3", "gpus": "1", "cpus": "5", "memory": "1.5", "time": "30min"}
 COMMANDS = {
     "run": Command(
         "run s.json --out x",
-        (LOAD_ROWS, CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
+        (LOAD_ROWS, CONFIGURE, "evaluation.l2m.run.SyllabusRun.checked_schedule"),
         SAVED
         | {"log-format": "learnkit", "l2data": "there", "keep-memory": ""}
         | {"measure": "reward", "window": "5"},
@@ -105,13 +105,13 @@ COMMANDS = {
     ),
     "run with logs": Command(
         "run s.json --out x --l2data there",
-        (LOAD_ROWS, CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
+        (LOAD_ROWS, CONFIGURE, "evaluation.l2m.run.SyllabusRun.checked_schedule"),
         {"log-format": "l2logger"},
         {},  # of the logs there: learnkit is usual there, and l2logger elsewhere
     ),
     "run of a shard": Command(
         "run s.json --out x --lifetimes 12",
-        (CONFIGURE, "evaluation.l2m.run.Job.checked_schedule"),
+        (CONFIGURE, "evaluation.l2m.run.SyllabusRun.checked_schedule"),
         {"shard": "1/3"},
         {"shard": "lifetimes worker"},
     ),
@@ -119,7 +119,7 @@ COMMANDS = {
         "run s.json --out x",
         (
             CONFIGURE,
-            "evaluation.l2m.run.Job.checked_schedule",
+            "evaluation.l2m.run.SyllabusRun.checked_schedule",
             "evaluation.cli._play",
             "evaluation.report.console.print_report",
         ),
@@ -127,7 +127,7 @@ COMMANDS = {
     ),
     "train": Command(
         "train 203 --out x",
-        (LOAD_ROWS, CONFIGURE, "evaluation.train.run.Job.check"),
+        (LOAD_ROWS, CONFIGURE, "evaluation.train.run.TrainingRun.check"),
         SAVED
         | {
             "agent": "random",
@@ -144,7 +144,7 @@ COMMANDS = {
     ),
     "evaluate": Command(
         "evaluate pd --quiet --json j.json",
-        (CONFIGURE, "evaluation.evaluate.job.Job.check"),
+        (CONFIGURE, "evaluation.evaluate.job.AgentComparison.check"),
         {"task": "CartPole2D", "level": "50,51", "difficulty": "hard", "set": "pole/length=2"}
         | {"episodes": "9", "seed": "5"},
         {"level": "levels", "difficulty": "difficulties", "set": "pole/length"},
@@ -161,7 +161,7 @@ COMMANDS = {
         "classify s.json --out x --quiet",
         (
             "evaluation.l2m.classification.folders.register",
-            "evaluation.l2m.classification.run.Job.checked_syllabus",
+            "evaluation.l2m.classification.run.ClassificationRun.checked_syllabus",
         ),
         {"learner": "softmax", "lifetimes": "5", "seed": "5", "overwrite": "", "window": "5"}
         | {"log-lifetime": "3", "data": "there"},
@@ -251,7 +251,7 @@ COMMANDS = {
     ),
     "sailon evaluate": Command(
         "sailon evaluate --agent pd --out x",
-        ("evaluation.sailon.evaluate.Job.checked",),
+        ("evaluation.sailon.evaluate.EvaluationPlan.checked",),
         {"baseline": "random", "overwrite": "", "levels": "200,203", "difficulties": "hard"}
         | {"visibilities": "1", "trials": "3", "episodes": "9", "button": "4", "training": "2"}
         | {"hint-level": "1", "seed": "5", "starts": "wsu", "threads": "2", "chunk": "64"}
@@ -277,7 +277,7 @@ COMMANDS = {
             "evaluation.sailon.experiment.load",
             PLACE,
             "evaluation.sailon.serve.transport.Rabbit",
-            "evaluation.sailon.serve.server.Server",
+            "evaluation.sailon.serve.server.ExperimentServer",
         ),
         {"broker": "amqp://there", "agents": "2", "overwrite": "", "image": "64"},
         {"broker": "url", "image": "pictures pixels"},
@@ -375,7 +375,7 @@ COMMANDS = {
     ),
     "gvgai serve": Command(
         "gvgai serve --out x",
-        (TRACK, PLACE, "evaluation.gvgai.server.Server"),
+        (TRACK, PLACE, "evaluation.gvgai.server.TrackServer"),
         RULES
         | {"host": "there", "port": "7", "transport-seconds": "9", "seed": "5", "lifetime": "3"}
         | {"overwrite": "", "track": "t.json"},
@@ -399,9 +399,9 @@ COMMANDS = {
             "evaluation.sciencebirds.server.listen",
             "evaluation.sciencebirds.results.ResultWriter.below",
             "evaluation.session.Log",
-            "evaluation.sciencebirds.recording.Recorder",
+            "evaluation.sciencebirds.recording.LevelRecorder",
             "evaluation.sciencebirds.harness.Harness",
-            "evaluation.sciencebirds.server.Server",
+            "evaluation.sciencebirds.server.EvaluationServer",
         ),
         {"seed": "5", "host": "there", "port": "7", "results": "r", "agent-name": "me"}
         | {"trial": "2-3", "trial-list": "l.txt", "informed-only": "", "interaction": "episode"}
@@ -475,7 +475,7 @@ NUMBERS = {"num_lifetimes": 99}
 RESULTS: Mapping[str, Callable[[], Any]] = {
     PLAN: lambda: MagicMock(units=range(99)),
     LOAD_ROWS: tuple,
-    SETTINGS: Settings,
+    SETTINGS: ExperimentSettings,
     TRACK: default_track,
     TABLES: lambda: [MagicMock()],
 }

@@ -24,7 +24,7 @@ def records():
             name="Ünïcode, näme",
             author="A. Author",
         )
-        options = scanner.Options(threads=1)
+        options = scanner.MachineOptions(threads=1)
         return scanner.play(schedule, toy.busy, lifetimes=2, seed=7, options=options)
 
 

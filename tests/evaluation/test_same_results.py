@@ -26,7 +26,7 @@ class Run:
     seed: int = 1
 
     def play(self, schedule):
-        options = scanner.Options(self.chunk, self.threads, self.segment)
+        options = scanner.MachineOptions(self.chunk, self.threads, self.segment)
         agent = agents.get(self.agent)
         return scanner.play(
             schedule, agent, lifetimes=self.lifetimes, seed=self.seed, options=options

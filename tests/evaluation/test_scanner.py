@@ -16,7 +16,7 @@ from evaluation.records import COLUMNS
 from evaluation.report import summarise_records
 from evaluation.sailon import experiment
 from evaluation.sailon.batch import play_batch
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from evaluation.tasks import Tasks
 from jaxsim import agents, registry, rng
 from jaxsim.agents import Agent, Episodes
@@ -26,7 +26,7 @@ from tests.evaluation import toy
 from tests.evaluation.reached import reached
 from tests.evaluation.toy import repeat, say
 
-ONE_THREAD = scanner.Options(threads=1)
+ONE_THREAD = scanner.MachineOptions(threads=1)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -46,14 +46,16 @@ def play(schedule, agent, lifetimes=2, seed=0, options=ONE_THREAD, **arguments):
     [
         (
             "evaluation.scanner.Crew",
-            lambda spread: play(mixed_schedule(), toy.busy, options=scanner.Options(*spread)),
+            lambda spread: play(
+                mixed_schedule(), toy.busy, options=scanner.MachineOptions(*spread)
+            ),
         ),
         (
             "evaluation.sailon.batch.Crew",
             lambda spread: play_batch(
-                experiment.generate(Settings(novelty=(203,), trials=1)),
+                experiment.generate(ExperimentSettings(novelty=(203,), trials=1)),
                 agents.get("pd"),
-                options=scanner.Options(*spread),
+                options=scanner.MachineOptions(*spread),
             ),
         ),
         (
@@ -185,10 +187,10 @@ def test_the_largest_seed_and_permissions_other_than_the_phases():
 @pytest.mark.parametrize(
     ("lifetimes", "options"),
     [
-        (1, scanner.Options(threads=1)),
-        (100, scanner.Options(chunk=128, threads=1, segment=3)),
-        (3, scanner.Options(chunk=64, threads=1, segment=1)),
-        (3, scanner.Options(segment=100)),
+        (1, scanner.MachineOptions(threads=1)),
+        (100, scanner.MachineOptions(chunk=128, threads=1, segment=3)),
+        (3, scanner.MachineOptions(chunk=64, threads=1, segment=1)),
+        (3, scanner.MachineOptions(segment=100)),
     ],
 )
 def test_spreading_a_run_changes_nothing(busy_records, lifetimes, options):
@@ -337,7 +339,7 @@ def test_episodes_side_by_side_are_those_one_after_another(width):
         return rng.bits(rng.words(key), 0).astype(jnp.int32) % toy.RING, say(), memory
 
     agent = Agent("guessing", act)
-    options = scanner.Options(chunk=64, threads=1)
+    options = scanner.MachineOptions(chunk=64, threads=1)
     alone, together = (
         play(mixed_schedule(), agent, lifetimes=100, seed=5, width=each, options=options)
         for each in (1, width)
@@ -615,13 +617,19 @@ def test_no_more_lifetimes_are_made_up_than_fill_vectors(lifetimes, width, parts
         ({"first_lifetime": 999_999}, "first lifetime is 999999; it must be from 0 to 999998"),
         ({"seed": -1}, "seed is -1; it must be from 0 to 4294967295"),
         ({"seed": 2**32}, "seed is 4294967296; it must be from 0"),
-        ({"options": scanner.Options(chunk=65)}, "chunk is 65; it must be a multiple of 64"),
-        ({"options": scanner.Options(chunk=0)}, "chunk is 0; it must be a multiple of 64"),
-        ({"options": scanner.Options(chunk=-64)}, "chunk is -64; it must be a multiple of 64"),
-        ({"options": scanner.Options(chunk=2**30)}, "chunk is 1073741824; it must be a multiple"),
-        ({"options": scanner.Options(segment=0)}, "segment is 0; it must be at least 1"),
-        ({"options": scanner.Options(threads=0)}, "threads is 0; it must be from 1 to"),
-        ({"options": scanner.Options(threads=999)}, "threads is 999; it must be from 1 to"),
+        ({"options": scanner.MachineOptions(chunk=65)}, "chunk is 65; it must be a multiple of 64"),
+        ({"options": scanner.MachineOptions(chunk=0)}, "chunk is 0; it must be a multiple of 64"),
+        (
+            {"options": scanner.MachineOptions(chunk=-64)},
+            "chunk is -64; it must be a multiple of 64",
+        ),
+        (
+            {"options": scanner.MachineOptions(chunk=2**30)},
+            "chunk is 1073741824; it must be a multiple",
+        ),
+        ({"options": scanner.MachineOptions(segment=0)}, "segment is 0; it must be at least 1"),
+        ({"options": scanner.MachineOptions(threads=0)}, "threads is 0; it must be from 1 to"),
+        ({"options": scanner.MachineOptions(threads=999)}, "threads is 999; it must be from 1 to"),
     ],
     ids=str,
 )
@@ -666,8 +674,8 @@ def test_several_worlds_equal_a_loop(two_worlds_records):
 @pytest.mark.parametrize(
     "options",
     [
-        scanner.Options(chunk=64, threads=1, segment=1),
-        scanner.Options(chunk=128, threads=1, segment=100),
+        scanner.MachineOptions(chunk=64, threads=1, segment=1),
+        scanner.MachineOptions(chunk=128, threads=1, segment=100),
     ],
 )
 def test_spreading_a_run_of_several_worlds_changes_nothing(two_worlds_records, options):
@@ -708,7 +716,7 @@ def test_levels_with_many_blocks_share_a_schedule_with_others():
     )
     arguments = {"agent": agents.get("pd"), "seed": 1}
     records = play(schedule, lifetimes=64, **arguments)
-    more = play(schedule, lifetimes=80, options=scanner.Options(chunk=64), **arguments)
+    more = play(schedule, lifetimes=80, options=scanner.MachineOptions(chunk=64), **arguments)
     for name, column in records.columns.items():
         np.testing.assert_array_equal(more.columns[name][:64], column, err_msg=name)
     performance, _ = records.by_block("performance")

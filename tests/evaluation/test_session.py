@@ -10,7 +10,7 @@ import pytest
 from evaluation import l2m, scanner, session
 from evaluation.clock import ScriptedClock, SystemClock
 from evaluation.records import COLUMNS, read
-from evaluation.session import Log, Prediction, PurePlayer, Result, Session
+from evaluation.session import EpisodeResult, Log, Prediction, PurePlayer, Session
 from jaxsim import agents
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
@@ -34,7 +34,9 @@ def schedule():
 @pytest.mark.parametrize("lifetime", [0, 2])
 def test_a_session_plays_what_the_scanner_plays(lifetime):
     plan = schedule()
-    both = scanner.play(plan, toy.busy, lifetimes=3, seed=5, options=scanner.Options(threads=1))
+    both = scanner.play(
+        plan, toy.busy, lifetimes=3, seed=5, options=scanner.MachineOptions(threads=1)
+    )
     calls = []
     one = session.play(
         plan,
@@ -76,7 +78,7 @@ def test_both_engines_show_agents_the_same_pictures_of_several_worlds():
         return action, agents.NoveltyPrediction.none(), memory
 
     agent = agents.Agent("by picture", act)
-    both = scanner.play(plan, agent, lifetimes=2, seed=1, options=scanner.Options(threads=1))
+    both = scanner.play(plan, agent, lifetimes=2, seed=1, options=scanner.MachineOptions(threads=1))
     one = session.play(plan, PurePlayer(agent, seed=1), seed=1)
     for name in COLUMNS:
         np.testing.assert_array_equal(one.columns[name][0], both.columns[name][0], err_msg=name)
@@ -108,7 +110,7 @@ def test_a_session_plays_cartpole3d_as_the_scanner_does():
         )
     )
     pd = agents.get("pd")
-    both = scanner.play(plan, pd, lifetimes=1, seed=1, options=scanner.Options(threads=1))
+    both = scanner.play(plan, pd, lifetimes=1, seed=1, options=scanner.MachineOptions(threads=1))
     one = session.play(plan, PurePlayer(pd, seed=1), seed=1)
     # Programs are compiled differently, and a last bit may grow into another episode; not in these.
     for name in COLUMNS:
@@ -138,15 +140,15 @@ def test_an_episode_step_by_step():
     assert observation == episode.observation == {"place": 0, "step": 1}
     assert (episode.length, episode.reward, episode.performance) == (1, 3 / 32, 3 / 32)
     # Broken off here, it is not complete.
-    assert episode.result() == Result(3 / 32, 3 / 32, 1, False, False, 0.25)
+    assert episode.result() == EpisodeResult(3 / 32, 3 / 32, 1, False, False, 0.25)
     while not episode.over:
         episode.step(2)
-    assert episode.result() == Result(31 / 32, 31 / 32, 8, False, True, 2.0)
+    assert episode.result() == EpisodeResult(31 / 32, 31 / 32, 8, False, True, 2.0)
     with pytest.raises(RuntimeError, match="over"):
         episode.step(2)
     short = lifetime.start(1, 7)
     short.step(0)
-    assert short.result() == Result(1 / 32, 1 / 32, 1, True, True, 0.25)
+    assert short.result() == EpisodeResult(1 / 32, 1 / 32, 1, True, True, 0.25)
 
 
 def test_a_number_that_is_not_finite_makes_an_episode_incomplete():

@@ -22,20 +22,28 @@ import pytest
 import jaxsim
 from evaluation import cli
 from evaluation.bench.rate import Rate
-from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
+from evaluation.bench.result import (
+    CONFIGURED,
+    DEFAULT,
+    OURS,
+    BenchResult,
+    Measurements,
+    Sample,
+    ThroughputCurve,
+)
 from evaluation.evaluate import commands as evaluate_commands
 from evaluation.evaluate import job as evaluate
-from evaluation.evaluate.job import Job, Mean
+from evaluation.evaluate.job import AgentComparison, Mean
 from evaluation.logs.export import FORMATS, write_lifetimes
 from evaluation.report import html, summarise_records
 from evaluation.report.compare import compare_records
 from evaluation.sailon import analysis, experiment
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from evaluation.sciencebirds import generate
 from evaluation.sweep import launch, report, tables
 from evaluation.sweep.bases.base import METRICS
-from evaluation.train.course import Course
-from evaluation.train.curve import Curve as Trained
+from evaluation.train.course import TrainingCourse
+from evaluation.train.curve import LearningCurve as Trained
 from tests.evaluation import made_up
 from tests.evaluation.sweep import small
 from tests.evaluation.test_options import arguments_in
@@ -128,17 +136,20 @@ def bench():
     def row(program, workload, flags, rate, **facts):
         samples = [Sample(Rate(1000, 1000 / (rate + k), 2.0, 2), 0.5) for k in range(3)]
         about = {"mean_length": 180.0, "threads": 2, "first_seconds": 9.0, "first_steps": 500}
-        return Row(program, workload, flags, about | facts, samples)
+        return Measurements(program, workload, flags, about | facts, samples)
 
     rows = [
         row(OURS, workload, flags, rate + 100 * (flags == CONFIGURED))
         for flags in (DEFAULT, CONFIGURED)
         for workload, rate in (("200", 5000.0), ("mix", 4000.0), ("single", 300.0))
     ]
-    rows += [row("pybullet", "200", None, 90.0), Row("mujoco", "200", None, {}, [], "not there")]
-    curves = [Curve(DEFAULT, [(64, 1.0), (128, 2.0)])]
+    rows += [
+        row("pybullet", "200", None, 90.0),
+        Measurements("mujoco", "200", None, {}, [], "not there"),
+    ]
+    curves = [ThroughputCurve(DEFAULT, [(64, 1.0), (128, 2.0)])]
     first, cached = {DEFAULT: 20.0, CONFIGURED: 30.0}, {DEFAULT: 4.0, CONFIGURED: 5.0}
-    return Result({"seed": 1}, 2, first, cached, rows, curves, [0.5, 0.75])
+    return BenchResult({"seed": 1}, 2, first, cached, rows, curves, [0.5, 0.75])
 
 
 def bench_json(folder):
@@ -204,7 +215,7 @@ SNAPSHOTS = {
     ),
     "schedule.json": lambda folder: made_up.schedule(4).dumps(),
     "course.json": lambda folder: (
-        Course("CartPole", (("gravity", 5.0),), 20, 5).schedule(50).dumps()
+        TrainingCourse("CartPole", (("gravity", 5.0),), 20, 5).schedule(50).dumps()
     ),
     "rows.txt": lambda folder: as_json(ONE.to_table().slice(43, 10).to_pylist()),
     "compare.json": lambda folder: as_json(compare_records(ONE, OTHER, window=5, seed=3).to_json()),
@@ -249,7 +260,7 @@ def print_compared(console):
 
 def drawn(folder):
     """An experiment of every kind of level and difficulty."""
-    settings = Settings(
+    settings = ExperimentSettings(
         novelty=(200, 203, 101, 52),
         difficulty=("easy", "hard"),
         novelty_visibility=(0, 1),
@@ -286,11 +297,17 @@ def scored(folder):
 
 def evaluated(folder):
     """What `evaluate` shows and writes, of rows that are made up."""
-    job = Job(("pd", "random"), levels=(203,), values={"pole/length": 2.0}, episodes=9, seed=3)
+    job = AgentComparison(
+        ("pd", "random"), levels=(203,), values={"pole/length": 2.0}, episodes=9, seed=3
+    )
     mean, other = Mean(0.5, 0.25, 0.75), Mean(-0.125, -0.25, 0.0)
     rows = [
-        evaluate.Row("203 easy", "pd", mean, Mean(100.0, 90.0, 110.0), 0.5, 0.375, 0.125, None),
-        evaluate.Row("203 easy", "random", other, Mean(20.0, 9.0, 30.0), 0.75, 0.25, 0.0, other),
+        evaluate.ComparisonRow(
+            "203 easy", "pd", mean, Mean(100.0, 90.0, 110.0), 0.5, 0.375, 0.125, None
+        ),
+        evaluate.ComparisonRow(
+            "203 easy", "random", other, Mean(20.0, 9.0, 30.0), 0.75, 0.25, 0.0, other
+        ),
     ]
     return rich(evaluate_commands._table(job, rows)) + as_json(evaluate_commands._values(job, rows))
 

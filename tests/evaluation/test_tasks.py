@@ -118,8 +118,8 @@ def test_an_episode_computes_its_own_world_only():
     with toy.registered():
         rules = [repeat(1, rules=rules) for rules in ("plain", "other", "third")]
         schedule = toy.schedule(("1.train", rules))
-        run = scanner._Run(schedule, reference.nothing, range(64), seed=0, width=1)
-    crew, (stretch,) = run.crew(scanner.Options(threads=1)), run.stretches(4, 0, ())
+        run = scanner._ScannerRun(schedule, reference.nothing, range(64), seed=0, width=1)
+    crew, (stretch,) = run.crew(scanner.MachineOptions(threads=1)), run.stretches(4, 0, ())
     program = jax.make_jaxpr(crew.program(4))(crew.batch(stretch.rounds, 0))
     distances = depths(program.jaxpr, "abs")  # taken in the toy's step only
     # One conditional asks whether a chunk plays at all.

@@ -18,7 +18,7 @@ from jaxsim.lanes.crew import Crew
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import params_of
-from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import Observation, Params, Pose, Sphere, Vector, Velocity
 from tests.compiling import HURRIED, counted
 
 KEY = jax.random.key(0)
@@ -262,7 +262,7 @@ def test_a_place_is_approached_with_a_capped_lean():
 def test_collisions_follow_the_restitution_of_blocks():
     p = np.array([[0, 0, 5], [0.9, 0, 5]], np.float32)
     v = np.array([[3, 0, 0], [-3, 0, 0]], np.float32)
-    block = Block(Vector(*p.T), Vector(*v.T), np.array([True, True]))
+    block = Sphere(Vector(*p.T), Vector(*v.T), np.array([True, True]))
     for restitution, speed in ((1.0, 3.0), (1.35, 3 * 1.35**2), (0.0, 0.0)):
         # Speeds of up to 6 m/s in float32, rounded at 5e-7 each time.
         params = replace(Params(), restitution_block=restitution)
@@ -378,7 +378,7 @@ def met(places, alive):
 def _met(places, alive):
     params = params_of(200, "easy", jnp.float32)
     x, y, z = places.T[..., None]
-    block = Block(Vector(x, y, z), Vector(0 * x - 2, 0 * x, 0 * x), alive[:, None])
+    block = Sphere(Vector(x, y, z), Vector(0 * x - 2, 0 * x, 0 * x), alive[:, None])
     zero, one = jnp.zeros(1), jnp.ones(1)
     pose = Pose(zero, zero, one, zero, zero, zero, zero, one)
     velocity = Velocity(*[zero] * 6)
@@ -414,7 +414,7 @@ def in_danger():
     v.x[:], v.z[:] = (-4.5, 5.0, -5.0, 5.0), (0.0, 2.0, 2.0, 2.0)
     p.y[0] = 0.4  # beside the pole, so that some plans go out of its way
     plans = mpc._with_usual(mpc._candidates(59, mpc.home(mpc.ELITES), rng.words(KEY)))
-    return model, world._replace(block=Block(p, v, np.ones(4, bool))), plans
+    return model, world._replace(block=Sphere(p, v, np.ones(4, bool))), plans
 
 
 @cache
@@ -483,7 +483,7 @@ def test_contacts_are_looked_for_only_where_a_block_is_near(monkeypatch):
     assert not np.isfinite(followed(model, world, plans, left, bound)).all()
     away = world.block.p._replace(z=world.block.p.z + np.float32(4))
     still = Vector(*np.zeros((3, 4), np.float32))
-    far = world._replace(block=Block(away, still, world.block.alive))
+    far = world._replace(block=Sphere(away, still, world.block.alive))
     assert np.isfinite(followed(model, far, plans, left, bound)).all()
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from jaxsim.agents import bank, directions, filtering, limits, martingale, sequential, sight
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.filtering import SPREADS, Scores, Track
+from jaxsim.agents.filtering import SPREADS, FilterState, Scores
 from jaxsim.agents.martingale import GRID, Mixture
 from jaxsim.agents.noise_scale import NoiseScale
 from jaxsim.worlds.cartpole3d import Params
-from jaxsim.worlds.cartpole3d.types import DT, Block, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Sphere, Vector
 
 DEVIATIONS = np.array([0.01, 0.02, 0.005, 0.03])  # m, m/s, rad, rad/s
 COUNTS = np.array([500.0, 900.0, 300.0, 400.0])
@@ -123,7 +123,7 @@ def leaning(seed=0):
         vx=number(0.3),
         vy=number(-0.2),
         spin=Vector(number(0.2), number(-0.1), number(0.0)),
-        block=Block(Vector(*number(places)), Vector(*number(speeds)), alive),
+        block=Sphere(Vector(*number(places)), Vector(*number(speeds)), alive),
         count=jnp.int32(3),
     )
 
@@ -141,7 +141,7 @@ def following(before, action):
         vx=speed.vx,
         vy=speed.vy,
         spin=sight.spin_of(pose, speed),
-        block=Block(sight.place_next(before.block.p, v), v, before.block.alive),
+        block=Sphere(sight.place_next(before.block.p, v), v, before.block.alive),
     )
 
 
@@ -165,7 +165,7 @@ def off(report, random):
         vy=report.vy + e["speed"][1],
         # Rates about the axes of a lean along x, which is y, and of one along y, which is -x.
         spin=Vector(report.spin.x - e["spin"][1], report.spin.y + e["spin"][0], report.spin.z),
-        block=Block(
+        block=Sphere(
             Vector(*(place + e["block_place"])),
             Vector(*(speed + e["block_speed"])),
             report.block.alive,
@@ -342,7 +342,7 @@ def two_ticks():
     no, yes = jnp.asarray(False), jnp.asarray(True)
     deviations, free = jnp.float32(DEVIATIONS), jnp.array([True, False, False, True])
     first = leaning()
-    initial = follow(Track.none(), Scores.none(), deviations, ACTION, first, no, free & no)
+    initial = follow(FilterState.none(), Scores.none(), deviations, ACTION, first, no, free & no)
     expected = following(initial[0].mean, ACTION)
     second, errors = off(expected, np.random.default_rng(3))
     return (

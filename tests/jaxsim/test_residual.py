@@ -16,7 +16,7 @@ from jaxsim.agents.detection import Transition, joined
 from jaxsim.agents.sight import Sighting, see
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.original.messages import feature_vectors, parse_feature_vectors
-from jaxsim.worlds.cartpole3d.types import Block, Config, Observation, Vector
+from jaxsim.worlds.cartpole3d.types import Config, Observation, Sphere, Vector
 from tests.oracles.recordings import observation_arrays, read_recording
 
 KEY = jax.random.key(0)
@@ -386,7 +386,7 @@ def test_a_block_moves_by_its_velocity_whatever_it_touches(strength):
         alive = jnp.arange(4) == 0
         at, up = Vector(0.5, 0.0, height), Vector(0.0, 0.0, 1.0)
         slots = (jax.tree.map(lambda c: jnp.where(alive, c, 0.0), of) for of in (at, up))
-        return replace(Sighting.nothing(), block=Block(*slots, alive), count=jnp.int32(1))
+        return replace(Sighting.nothing(), block=Sphere(*slots, alive), count=jnp.int32(1))
 
     assert strength(block(0.3), block(0.32)) < 0.2
     assert strength(block(0.3), block(0.32003)) > 1

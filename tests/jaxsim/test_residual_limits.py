@@ -10,10 +10,10 @@ import pytest
 
 from jaxsim.agents import bank, limits, residual, sequential, sight
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.limits import Limits
+from jaxsim.agents.limits import NoiseLimits
 from jaxsim.agents.noise_scale import NoiseScale
 from jaxsim.agents.sight import Sighting
-from jaxsim.worlds.cartpole3d.types import DT, Block, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Sphere, Vector
 
 NONE = limits.of(NoiseScale.none(), jnp.asarray(False))
 SIZES = {
@@ -65,7 +65,7 @@ def standing(**values):
         name: jnp.float32(value) for name, value in values.pop("pose", {}).items()
     }
     numbers = {
-        name: value if isinstance(value, Vector | Block) else jnp.float32(value)
+        name: value if isinstance(value, Vector | Sphere) else jnp.float32(value)
         for name, value in values.items()
     }
     return replace(nothing, reported=replace(nothing.reported, **pose), **numbers)
@@ -79,7 +79,7 @@ def with_blocks(report, places, speeds):
     for row, values in zip(rows, (places, speeds), strict=True):
         row[: len(values)] = values
         vectors.append(Vector(*jnp.asarray(row.T)))
-    return replace(report, block=Block(*vectors, alive), count=jnp.int32(len(places)))
+    return replace(report, block=Sphere(*vectors, alive), count=jnp.int32(len(places)))
 
 
 FAR = [(3.0, 3.0, 2.5), (-3.0, 3.0, 5.0), (3.0, -3.0, 7.5)]
@@ -131,7 +131,7 @@ def next_of():
         push = sight.push(residual.NOMINAL, jnp.int32(0))
         _, speed = sight.predicted(residual.NOMINAL, before, push)
         v = bank.blocks_after(residual.NOMINAL, before.block)
-        block = Block(sight.place_next(before.block.p, v), v, before.block.alive)
+        block = Sphere(sight.place_next(before.block.p, v), v, before.block.alive)
         spin = sight.spin_of(pose, speed)
         return replace(before, reported=pose, vx=speed.vx, vy=speed.vy, spin=spin, block=block)
 
@@ -228,7 +228,7 @@ def test_every_allowance_is_tried():
     excuses = set.union(*(excuse for _, excuse in STARTS.values()))
     excuses |= set.union(*(excuse for *_, excuse in STEPS.values()))
     assert excuses == set(SIZES)
-    assert set(SIZES) == {field.name for field in fields(Limits)} - {"deviations"}
+    assert set(SIZES) == {field.name for field in fields(NoiseLimits)} - {"deviations"}
 
 
 def lean(angle):

@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim import rng, spaces
-from jaxsim.stepper import Keys, Stepper
+from jaxsim.stepper import EpisodeKeys, Stepper
 
 LANES = 64
 ROOT = rng.words(jax.random.key(3))
@@ -19,7 +19,7 @@ ROOT = rng.words(jax.random.key(3))
 def keys(number=0):
     """Keys of an episode; all differ."""
     start, first, steps = (rng.fold(ROOT, number, kind) for kind in range(3))
-    return Keys(start, first, steps, jnp.uint32(0))
+    return EpisodeKeys(start, first, steps, jnp.uint32(0))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from jaxsim.agents.detection import Transition
 from jaxsim.agents.lookahead import collided
 from jaxsim.agents.sight import see
 from jaxsim.worlds.cartpole3d.original.messages import feature_vector, parse_feature_vector
-from jaxsim.worlds.cartpole3d.types import Block, Observation, Vector
+from jaxsim.worlds.cartpole3d.types import Observation, Sphere, Vector
 
 KEY = jax.random.key(0)
 NOWHERE = Vector(0.0, 0.0, 0.0)
@@ -65,7 +65,7 @@ def test_small_errors_and_collisions_are_no_evidence():
 def test_the_forecast_collides_blocks_elastically():
     p = np.array([[0, 0, 5], [0.9, 0.1, 5], [3, 3, 3], [0, 0, 0]], np.float32)
     v = np.array([[6, 0, 0], [-6, 1, 2], [6, 7, 8], [0, 0, 0]], np.float32)
-    block = Block(Vector(*p.T), Vector(*v.T), np.array([True, True, True, False]))
+    block = Sphere(Vector(*p.T), Vector(*v.T), np.array([True, True, True, False]))
     after = np.stack(collided(wow.NOMINAL, block, Vector(*v.T)))
     # Float32 sums of speeds of up to 10 m/s, each rounded at 5e-7.
     np.testing.assert_allclose(after.sum(axis=1), v.sum(axis=0), atol=1e-5)

@@ -6,7 +6,7 @@ import numpy as np
 import pybullet
 
 from jaxsim.worlds.cartpole3d import Params
-from jaxsim.worlds.cartpole3d.types import Block
+from jaxsim.worlds.cartpole3d.types import Sphere
 from tests.oracles import bullet_world
 from tests.oracles.bullet_world import BASE
 
@@ -33,7 +33,7 @@ class Body(Protocol):
 class FreeBlock:
     """A sphere that moves freely, or stands if its mass is not finite."""
 
-    def __init__(self, client: Any, params: Params, block: Block, bounce: float) -> None:
+    def __init__(self, client: Any, params: Params, block: Sphere, bounce: float) -> None:
         self.client = client
         self.body = bullet_world.add_sphere(client, params, block.p, block.v, bounce)
 
@@ -61,7 +61,7 @@ class LineBlock:
     normalises in its first tick.
     """
 
-    def __init__(self, client: Any, params: Params, block: Block, bounce: float) -> None:
+    def __init__(self, client: Any, params: Params, block: Sphere, bounce: float) -> None:
         self.client = client
         base, a, s, speed = _line_of(block)
         joint = bullet_world.links(
@@ -91,13 +91,13 @@ class LineBlock:
         return np.array(link[0]), np.array(link[6])
 
 
-def add_block(client: Any, params: Params, block: Block, bounce: float) -> Body:
+def add_block(client: Any, params: Params, block: Sphere, bounce: float) -> Body:
     """Add a block of a start (scalar leaves) that bounces by `bounce`."""
     on_line = block.rail is not None and bool(block.rail.holds)
     return (LineBlock if on_line else FreeBlock)(client, params, block, bounce)
 
 
-def _line_of(block: Block) -> tuple[list[float], float, float, float]:
+def _line_of(block: Sphere) -> tuple[list[float], float, float, float]:
     """Base of the line (m), number in its quaternion, place (m) and speed (m/s) on the line.
 
     Before the hidden tick a block stands (1 + a^2) times as far from its base as it should.

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxsim.worlds.cartpole3d import Params, State, state_to_arrays
-from jaxsim.worlds.cartpole3d.types import Block
+from jaxsim.worlds.cartpole3d.types import Sphere
 from tests.oracles import bullet_world
 from tests.oracles.bullet_world import CART, POLE, WORLD_FRAME
 from tests.oracles.recordings import BLOCKS, CARTPOLE, KINDS, WALLS, hardness
@@ -19,7 +19,7 @@ class Scene:
 
     Args:
       params: physics, scalar leaves.
-      start: before the hidden first tick, scalar leaves, a Block for each slot.
+      start: before the hidden first tick, scalar leaves, a Sphere for each slot.
       folder: where the description of cart and pole is written for PyBullet to read.
       slots: for blocks, in what is read.
 
@@ -57,7 +57,7 @@ class Scene:
 
     # --- playing ------------------------------------------------------------------------------
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Sphere) -> None:
         """Put a block (scalar leaves) into the next slot."""
         self.blocks.append(add_block(self.client, self.params, block, self.bounce))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxsim.worlds.cartpole3d import Params
 from jaxsim.worlds.cartpole3d.generate.wsu import wsu_distances, wsu_spawns
-from jaxsim.worlds.cartpole3d.types import Block, Vector
+from jaxsim.worlds.cartpole3d.types import Sphere, Vector
 
 TICKS = 201  # of an episode, the hidden one included
 REACH, HEIGHT = 10.0, np.array([0, 0, 1])  # m
@@ -40,7 +40,7 @@ class Spawns:
         """Add a cart velocity, (3,) m/s, to the way it is heading; six decimals are reported."""
         self.heading = self.heading + np.round(velocity, 6)
 
-    def due(self, tick: int, places: np.ndarray) -> Block | None:
+    def due(self, tick: int, places: np.ndarray) -> Sphere | None:
         """The block that appears before a tick.
 
         Args:
@@ -66,5 +66,5 @@ class Spawns:
         return None
 
 
-def _block(place: np.ndarray, velocity: np.ndarray) -> Block:
-    return Block(Vector(*place), Vector(*velocity), np.bool_(True))
+def _block(place: np.ndarray, velocity: np.ndarray) -> Sphere:
+    return Sphere(Vector(*place), Vector(*velocity), np.bool_(True))

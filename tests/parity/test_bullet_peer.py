@@ -26,7 +26,7 @@ def test_episodes_end_when_the_original_ones_do(recorded_data, tmp_path, workloa
     )
     lengths = []
     for start in starts:
-        with closing(bullet_scene.Episode(params, start, tmp_path)) as episode:
+        with closing(bullet_scene.BulletEpisode(params, start, tmp_path)) as episode:
             lengths.append(episode.play())
     expected = np.array([int(row["length"]) for row in rows])
     # Starts are in single precision here: an episode with many contacts may part from its twin.

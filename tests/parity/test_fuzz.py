@@ -9,7 +9,7 @@ import pytest
 
 import jaxsim
 from benchmarks import bounds, fuzz
-from benchmarks.catalogue import Group, cases, groups
+from benchmarks.catalogue import CaseGroup, cases, groups
 from jaxsim.wrappers import Wrapper
 from tools import fuzz_page
 
@@ -66,7 +66,7 @@ def test_settings_at_bounds_in_three_dimensions():
 def test_every_world_plays_as_many_episodes_as_were_asked_for(monkeypatch):
     episodes_by_group = {}
 
-    class Player:
+    class Programs:
         def __init__(self, group):
             self.group = group
 
@@ -75,14 +75,14 @@ def test_every_world_plays_as_many_episodes_as_were_asked_for(monkeypatch):
 
     def group(env_id, number, **values):
         env, params = jaxsim.make(env_id, values)
-        return Group(env, {str(index): params for index in range(number)})
+        return CaseGroup(env, {str(index): params for index in range(number)})
 
     drawn = [
         group("CartPole3D-v0", 70, **{"blocks/count_max": 200}),
         group("CartPole3D-v0", 90),
         group("CartPole-v1", 205),
     ]
-    monkeypatch.setattr(fuzz, "Player", Player)
+    monkeypatch.setattr(fuzz, "GroupPrograms", Programs)
     monkeypatch.setattr(bounds, "groups", lambda *words: drawn)
     list(fuzz.hunts_at_bounds(200, 2))
     many, few, flat = (each.name for each in drawn)
@@ -92,7 +92,7 @@ def test_every_world_plays_as_many_episodes_as_were_asked_for(monkeypatch):
 def check_bounds(name, settings, least):
     """Every parameter at both bounds and random settings: no leak, and one program for all."""
     (group,) = (g for g in bounds.groups(settings, 1, 4) if g.env.name == name)
-    player = fuzz.Player(group)
+    player = fuzz.GroupPrograms(group)
     hunt = player.episodes(len(group.params), 0)
     assert hunt.leaks == ()
     assert hunt.tries >= least
@@ -148,7 +148,7 @@ class GoesOn(Wrapper):
 
 def cartpole(wrapper):
     env, params = jaxsim.make("CartPole-v1", {"start/spread": 0.0}, max_steps=20)
-    return [Group(wrapper(env), {"CartPole": params})]
+    return [CaseGroup(wrapper(env), {"CartPole": params})]
 
 
 @pytest.mark.parametrize("wrapper", [Leaks, GoesOn])
@@ -163,7 +163,7 @@ def test_leaks_are_found_and_fail_the_command(wrapper, monkeypatch, capsys):
 
 def test_a_hunt_is_repeated_by_its_seed():
     (group,) = cartpole(Wrapper)
-    player = fuzz.Player(group)
+    player = fuzz.GroupPrograms(group)
     few, many, other = (player.episodes(n, seed) for n, seed in ((300, 0), (600, 0), (300, 1)))
     assert few == player.episodes(300, 0)
     assert few.steps < many.steps

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.bench.rate import Rate
-from evaluation.bench.result import Curve, Result, Row, Sample
+from evaluation.bench.result import BenchResult, Measurements, Sample, ThroughputCurve
 from evaluation.bench.run import Benchmark
 from tools import performance_page
 
@@ -20,21 +20,21 @@ def row(program, workload, flags, *steps):
         "first_steps": 1_000_000,
     }
     rates = [Sample(Rate(number, 1.0, 2.0, 2), 0.5) for number in steps]
-    return Row(program, workload, flags, facts if flags else {}, rates)
+    return Measurements(program, workload, flags, facts if flags else {}, rates)
 
 
 @pytest.fixture
 def values():
     """A result with two ratios, and a peer that is not installed."""
-    result = Result(Benchmark(rounds=1).settings(), 2, {"default": 33.3}, {"default": 4.4})
-    result.curves = [Curve("default", [(64, 1e5), (256, 1e6)])]
+    result = BenchResult(Benchmark(rounds=1).settings(), 2, {"default": 33.3}, {"default": 4.4})
+    result.curves = [ThroughputCurve("default", [(64, 1e5), (256, 1e6)])]
     result.finish(
         [
             row("jaxsim", "200", "default", 1_000_000),
             row("jaxsim", "200", "configured", 4_000_000),
             row("jaxsim", "mix", "default", 250_000),
             row("pybullet", "200", None, 10_000),
-            Row("mujoco", "200", None, {}, missing="mujoco is not installed"),
+            Measurements("mujoco", "200", None, {}, missing="mujoco is not installed"),
         ]
     )
     return result.to_json()

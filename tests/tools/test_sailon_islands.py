@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from benchmarks import control, detection
-from benchmarks.control import Measurement, Row
+from benchmarks.control import CellEpisodes, ControlMeasurement
 from jaxsim.worlds.cartpole3d.levels import EVALUATED
 from tools import islands, sailon_control, sailon_detection, sailon_evaluations
 
 
 @pytest.fixture
 def measurement():
-    rows = [Row(200, "hard", "pd", 0.01, (200,) * 6 + (60, 80))]
-    rows += [Row(200, "hard", "mpc", 0.2, (200,) * 8, 12.5)]
-    rows += [Row(206, "hard", name, 0.2, (20, 200, 40, 200)) for name in ("pd", "mpc")]
-    return Measurement(5, 8, tuple(rows))
+    rows = [CellEpisodes(200, "hard", "pd", 0.01, (200,) * 6 + (60, 80))]
+    rows += [CellEpisodes(200, "hard", "mpc", 0.2, (200,) * 8, 12.5)]
+    rows += [CellEpisodes(206, "hard", name, 0.2, (20, 200, 40, 200)) for name in ("pd", "mpc")]
+    return ControlMeasurement(5, 8, tuple(rows))
 
 
 def test_control_comes_back_from_its_file(measurement, tmp_path):
@@ -46,7 +46,10 @@ def test_only_episodes_that_there_are_can_be_played_first(first, monkeypatch, ca
 
 def test_what_a_whole_evaluation_would_take():
     cells = detection.cells(list(EVALUATED), ["hard", "easy", "medium"])
-    rows = [Row(*cell, "mpc", 2.0 if cell[0] == 200 else 8.0, (100,) * 4, 10.0) for cell in cells]
+    rows = [
+        CellEpisodes(*cell, "mpc", 2.0 if cell[0] == 200 else 8.0, (100,) * 4, 10.0)
+        for cell in cells
+    ]
     # 51 cells of 60 trials, 100 decisions an episode: 20 episodes at 2 ms, and 25 at 8 ms, which
     # in the three cells of level 200 are at 2 ms too.
     hours = 60 * 100 * (51 * 20 * 2e-3 + 48 * 25 * 8e-3 + 3 * 25 * 2e-3) / 3600
@@ -80,7 +83,7 @@ def test_a_target_is_reached_or_not(measurement):
 def test_single_episodes_are_counted():
     detected = np.array([True, True, True, False])
     named = np.array([203, 202, 101, 0])
-    row = detection.Row.of((203, "hard"), detected, named)
+    row = detection.CellDetections.of((203, "hard"), detected, named)
     # Levels 202 and 203 have the same hint.
     assert (row.episodes, row.found, row.level_right, row.hint_right) == (4, 3, 1, 2)
 
@@ -132,7 +135,11 @@ def test_reports_are_kept_in_a_file(tmp_path, monkeypatch):
 
 def test_what_the_page_says_of_evaluations():
     kept = sailon_evaluations.kept(report())
-    single = {"agent": "pd+residual", "seed": 1, "rows": [detection.Row(203, "hard", 10, 9, 9, 9)]}
+    single = {
+        "agent": "pd+residual",
+        "seed": 1,
+        "rows": [detection.CellDetections(203, "hard", 10, 9, 9, 9)],
+    }
     made = sailon_detection.islands_of([kept], single)
     text = "\n".join(made["detection"])
     assert "| 203 hard | 2 | 1.00 [0.50, 1.00] | 0.00 | 1 (1.00) | 0.900 [" in text

@@ -65,7 +65,7 @@ def classify(arguments: argparse.Namespace) -> int:
     console = None if arguments.quiet else terminal.console()
     if arguments.data is not None:
         folders.register(arguments.data)
-    job = run.Job(
+    job = run.ClassificationRun(
         syllabus=arguments.syllabus,
         out=arguments.out,
         learner=arguments.learner,

@@ -26,11 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.l2m.classification import data
-from evaluation.l2m.classification.syllabus import DataBlock, Syllabus
+from evaluation.l2m.classification.syllabus import DataBlock, DatasetSyllabus
 from evaluation.schedule import Block
 
 
-class Score(NamedTuple):
+class BatchScore(NamedTuple):
     """Score of one batch.
 
     Attributes:
@@ -84,7 +84,7 @@ class Dataset:
         examples: data.ImageData,
         first_batch: int,
         generator: np.random.Generator,
-        scores: list[Score],
+        scores: list[BatchScore],
     ) -> None:
         """Prepare a data set; called by `Course`."""
         self.name, self.learning = plan.name, block.learning
@@ -159,7 +159,7 @@ class Dataset:
             raise ValueError(f"batch id is {id!r}; it must be {expected}")
         answer = self._checked(y_hat)
         correct = int((answer == truth.labels).sum())
-        self._scores.append(Score(self._block, truth.number, len(truth.labels), correct))
+        self._scores.append(BatchScore(self._block, truth.number, len(truth.labels), correct))
         self._answered.add(id)
         self._open = None
         return tuple(int(label) for label in truth.labels) if self.learning else None
@@ -190,7 +190,7 @@ class Course:
 
     def __init__(
         self,
-        syllabus: Syllabus,
+        syllabus: DatasetSyllabus,
         seed: int = 0,
         lifetime: int = 0,
         examples: Mapping[str, data.ImageData] | None = None,
@@ -209,7 +209,7 @@ class Course:
         if seed < 0 or lifetime < 0:
             raise ValueError(f"seed and lifetime must be 0 or more, not {seed} and {lifetime}")
         self.syllabus = syllabus
-        self.scores: list[Score] = []
+        self.scores: list[BatchScore] = []
         self._root = (seed, lifetime)
         self._examples = dict(examples) if examples is not None else read_examples(syllabus)
 
@@ -234,7 +234,7 @@ class Course:
             first += plan.batches
 
 
-def read_examples(syllabus: Syllabus) -> dict[str, data.ImageData]:
+def read_examples(syllabus: DatasetSyllabus) -> dict[str, data.ImageData]:
     """Read the data sets of a syllabus, by name.
 
     Raises:

@@ -19,7 +19,7 @@ HIDDEN: Final = 64
 Layers = list[tuple[jax.Array, jax.Array]]
 
 
-class State(NamedTuple):
+class NetworkState(NamedTuple):
     """State of a network.
 
     Attributes:
@@ -31,7 +31,7 @@ class State(NamedTuple):
     optimizer: optax.OptState
 
 
-class Learner(NamedTuple):
+class PureLearner(NamedTuple):
     """A learner as pure functions.
 
     Attributes:
@@ -45,7 +45,7 @@ class Learner(NamedTuple):
     learn: Callable[[Tree, npt.ArrayLike, npt.ArrayLike], Tree]
 
 
-def network(hidden: int = HIDDEN, learning_rate: float = LEARNING_RATE) -> Learner:
+def network(hidden: int = HIDDEN, learning_rate: float = LEARNING_RATE) -> PureLearner:
     """Return a network trained on the cross-entropy, with one Adam step per batch.
 
     Args:
@@ -61,30 +61,30 @@ def network(hidden: int = HIDDEN, learning_rate: float = LEARNING_RATE) -> Learn
         )
     optimizer = optax.adam(learning_rate)
 
-    def init(key: jax.Array, features: int, classes: int) -> State:
+    def init(key: jax.Array, features: int, classes: int) -> NetworkState:
         widths = [features, *([hidden] if hidden else []), classes]
         keys = jax.random.split(key, len(widths) - 1)
         layers = [
             (jax.random.normal(k, (rows, columns)) * jnp.sqrt(2 / rows), jnp.zeros(columns))
             for k, rows, columns in zip(keys, widths[:-1], widths[1:], strict=True)
         ]
-        return State(layers, optimizer.init(layers))
+        return NetworkState(layers, optimizer.init(layers))
 
     @jax.jit
-    def predict(state: State, inputs: npt.ArrayLike, key: jax.Array) -> jax.Array:
+    def predict(state: NetworkState, inputs: npt.ArrayLike, key: jax.Array) -> jax.Array:
         return jnp.argmax(_logits(state.layers, inputs), axis=-1)
 
     @jax.jit
-    def learn(state: State, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> State:
+    def learn(state: NetworkState, inputs: npt.ArrayLike, labels: npt.ArrayLike) -> NetworkState:
         gradient = jax.grad(_loss)(state.layers, inputs, labels)
         updates, memory = optimizer.update(gradient, state.optimizer)
         layers: Any = optax.apply_updates(state.layers, updates)
-        return State(layers, memory)
+        return NetworkState(layers, memory)
 
-    return Learner(init, predict, learn)
+    return PureLearner(init, predict, learn)
 
 
-def chance() -> Learner:
+def chance() -> PureLearner:
     """Return a learner that guesses every class with the same probability and learns nothing."""
 
     def init(key: jax.Array, features: int, classes: int) -> int:
@@ -94,10 +94,10 @@ def chance() -> Learner:
     def predict(classes: int, inputs: npt.ArrayLike, key: jax.Array) -> jax.Array:
         return jax.random.randint(key, (np.shape(inputs)[0],), 0, classes)
 
-    return Learner(init, predict, lambda state, inputs, labels: state)
+    return PureLearner(init, predict, lambda state, inputs, labels: state)
 
 
-LEARNERS: Final[dict[str, Callable[[], Learner]]] = {
+LEARNERS: Final[dict[str, Callable[[], PureLearner]]] = {
     "chance": chance,
     "softmax": functools.partial(network, hidden=0),
     "mlp": network,
@@ -105,7 +105,7 @@ LEARNERS: Final[dict[str, Callable[[], Learner]]] = {
 """Built-in learners by name."""
 
 
-def get(name: str) -> Learner:
+def get(name: str) -> PureLearner:
     """Return a built-in learner.
 
     Raises:
@@ -116,7 +116,7 @@ def get(name: str) -> Learner:
     return LEARNERS[name]()
 
 
-def play(course: Course, learner: Learner, key: jax.Array) -> Tree:
+def play(course: Course, learner: PureLearner, key: jax.Array) -> Tree:
     """Let a learner play a course; it learns where labels are returned.
 
     Args:

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from evaluation.l2m.classification import data
-from evaluation.l2m.classification.course import Score
-from evaluation.l2m.classification.syllabus import Syllabus
-from evaluation.logs.learnkit import LogRow
+from evaluation.l2m.classification.course import BatchScore
+from evaluation.l2m.classification.syllabus import DatasetSyllabus
+from evaluation.logs.learnkit import LearnkitRow
 from evaluation.logs.learnkit import write_log as write_rows
 from evaluation.schedule import Block
 
 
 def write_log(
-    syllabus: Syllabus,
-    scores: Sequence[Score],
+    syllabus: DatasetSyllabus,
+    scores: Sequence[BatchScore],
     base: Path,
     seed: int,
     lifetime: int,
@@ -46,11 +46,11 @@ def class_name(block: Block) -> str:
     return f"{block.mode}_{block.task.lower()}"
 
 
-def _row(block: Block, score: Score, seed: int, start: datetime) -> LogRow:
+def _row(block: Block, score: BatchScore, seed: int, start: datetime) -> LearnkitRow:
     info = dict(data.spec(block.task).get_batch_log_info(score.examples, score.correct))
     if "score" not in info:
         raise ValueError(f"get_batch_log_info of {block.task} gives no 'score', only {list(info)}")
-    return LogRow(
+    return LearnkitRow(
         phase=f"{block.phase}.{block.mode}",
         class_name=class_name(block),
         params=dict(block.parameters),

@@ -11,10 +11,10 @@ from evaluation import __version__
 from evaluation.files import check_output_directory, write_json, write_whole
 from evaluation.json_types import JsonObject
 from evaluation.l2m.classification import learners
-from evaluation.l2m.classification.course import Course, Score, read_examples
+from evaluation.l2m.classification.course import BatchScore, Course, read_examples
 from evaluation.l2m.classification.data import ImageData
 from evaluation.l2m.classification.log import write_log
-from evaluation.l2m.classification.syllabus import Syllabus, load
+from evaluation.l2m.classification.syllabus import DatasetSyllabus, load
 from evaluation.logs.export import check_logged
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.records import COLUMNS, Records
@@ -22,7 +22,7 @@ from evaluation.report import Report, summarise_records
 
 
 @dataclass(frozen=True)
-class Job:
+class ClassificationRun:
     """Settings of a run and of its files.
 
     Attributes:
@@ -45,7 +45,7 @@ class Job:
     overwrite: bool = False
     log_lifetimes: tuple[int, ...] = (0,)
 
-    def checked_syllabus(self) -> Syllabus:
+    def checked_syllabus(self) -> DatasetSyllabus:
         """Check all settings before anything is computed or written.
 
         Raises:
@@ -63,12 +63,12 @@ class Job:
         return load(self.syllabus)
 
 
-def run(job: Job, syllabus: Syllabus) -> Report:
+def run(job: ClassificationRun, syllabus: DatasetSyllabus) -> Report:
     """Play a syllabus, compute its metrics and write the results.
 
     Args:
       job: settings of the run.
-      syllabus: from `Job.checked_syllabus`.
+      syllabus: from `ClassificationRun.checked_syllabus`.
 
     Returns:
       The report. ``out`` then has records.parquet, report.json, schedule.json and the logs.
@@ -89,12 +89,12 @@ def run(job: Job, syllabus: Syllabus) -> Report:
 
 
 def play(
-    syllabus: Syllabus,
-    learner: learners.Learner,
+    syllabus: DatasetSyllabus,
+    learner: learners.PureLearner,
     lifetimes: int,
     seed: int = 0,
     examples: dict[str, ImageData] | None = None,
-) -> list[list[Score]]:
+) -> list[list[BatchScore]]:
     """Play several lifetimes, each with different batches and randomness.
 
     Args:
@@ -116,7 +116,9 @@ def play(
     return scores
 
 
-def as_records(syllabus: Syllabus, scores: list[list[Score]], metadata: JsonObject) -> Records:
+def as_records(
+    syllabus: DatasetSyllabus, scores: list[list[BatchScore]], metadata: JsonObject
+) -> Records:
     """Convert scores to records, the input of metrics and reports; an episode is a batch.
 
     Args:

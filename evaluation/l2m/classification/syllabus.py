@@ -71,7 +71,7 @@ class DataBlock:
 
 
 @dataclass(frozen=True)
-class Syllabus:
+class DatasetSyllabus:
     """A lifetime of data sets.
 
     Attributes:
@@ -83,7 +83,7 @@ class Syllabus:
     plans: tuple[DataBlock, ...]
 
 
-def load(path: str | os.PathLike[str]) -> Syllabus:
+def load(path: str | os.PathLike[str]) -> DatasetSyllabus:
     """Read a syllabus file.
 
     Args:
@@ -96,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> Syllabus:
     return loads(read_text(source), source, file.stem)
 
 
-def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllabus:
+def loads(text: str, source: str = "<string>", name: str = "syllabus") -> DatasetSyllabus:
     """Read a syllabus from text.
 
     Args:
@@ -110,7 +110,7 @@ def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllab
     document = Document(text.removeprefix("\ufeff"), source)
     reading, player = instructions.play(document, document.decode(), name, DataReader)
     schedule = replace(reading.schedule, source=FilePath(source).name)
-    return Syllabus(schedule, tuple(player.plans))
+    return DatasetSyllabus(schedule, tuple(player.plans))
 
 
 @dataclass

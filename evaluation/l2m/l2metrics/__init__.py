@@ -23,11 +23,11 @@ from evaluation.lazy import exports
 
 if TYPE_CHECKING:
     from evaluation.l2m.l2metrics.analysis import Analysis as Analysis
-    from evaluation.l2m.l2metrics.errors import Kind as Kind
+    from evaluation.l2m.l2metrics.errors import ErrorKind as ErrorKind
     from evaluation.l2m.l2metrics.errors import L2MetricsError as L2MetricsError
     from evaluation.l2m.l2metrics.pipeline import Outcome as Outcome
     from evaluation.l2m.l2metrics.pipeline import run as run
     from evaluation.l2m.l2metrics.result import run_json as run_json
-    from evaluation.l2m.l2metrics.settings import Settings as Settings
+    from evaluation.l2m.l2metrics.settings import LogSettings as LogSettings
 
 __getattr__, __dir__ = exports(__name__)

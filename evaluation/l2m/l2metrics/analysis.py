@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.l2m import ste_info
-from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.errors import ErrorKind, L2MetricsError
 from evaluation.l2m.l2metrics.experts import stored_runs, training_curves
-from evaluation.l2m.l2metrics.runs import Run, base_task
-from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.experts import Curve, pad_experts
+from evaluation.l2m.l2metrics.runs import LoggedRun, base_task
+from evaluation.l2m.l2metrics.settings import LogSettings
+from evaluation.metrics.l2m.experts import ExpertCurve, pad_experts
 from evaluation.metrics.l2m.lifetimes import LifetimeMetrics, Processed, measure, process
-from evaluation.metrics.l2m.scaling import Range
+from evaluation.metrics.l2m.scaling import TaskRange
 from evaluation.metrics.l2m.structure import Structure, find_structure
 from evaluation.metrics.numerics import Numbers
-from evaluation.metrics.registry import Lifetime, MetricError, Row, by_task, compute
+from evaluation.metrics.registry import Lifetime, MetricError, MetricRow, by_task, compute
 
 AT_ONCE: Final = 2**22
 """Maximum of elements of padded curves in a batch of several runs."""
@@ -52,8 +52,8 @@ class Analysis:
       saturation_only: tasks whose expert has a saturation value but no curve in the store.
     """
 
-    run: Run
-    settings: Settings
+    run: LoggedRun
+    settings: LogSettings
     row: int
     structure: Structure
     raw: Floats
@@ -84,7 +84,7 @@ class Analysis:
         return numbers.part(self.row)
 
 
-def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]] | None:
+def check_ranges(run: LoggedRun, settings: LogSettings) -> dict[str, tuple[float, float]] | None:
     """The range of each task of a run, from the settings; None if they have none.
 
     Without variants the range of a task spans those of its variants; l2metrics 3.1 uses every name
@@ -107,7 +107,7 @@ def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]]
             ]
         if not names:
             raise L2MetricsError(
-                Kind.RANGE_INCOMPLETE,
+                ErrorKind.RANGE_INCOMPLETE,
                 f"{run.path}: the data range file has no range for task {task!r}",
             )
         lows, highs = zip(*(available[name] for name in names), strict=True)
@@ -118,10 +118,10 @@ def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]]
 class Library:
     """Smoothed curves of the experts, read once for all runs of a batch."""
 
-    def __init__(self, directory: Path, settings: Settings) -> None:
+    def __init__(self, directory: Path, settings: LogSettings) -> None:
         """Keep directory and settings; files are read later."""
         self.directory, self.settings = directory, settings
-        self._curves: dict[tuple[str, bool], list[Curve]] = {}
+        self._curves: dict[tuple[str, bool], list[ExpertCurve]] = {}
 
     def saturation_only(self, tasks: Sequence[str]) -> frozenset[str]:
         """The tasks that have a saturation value but no curve."""
@@ -136,7 +136,7 @@ class Library:
         except ValueError:
             return set()
 
-    def curves(self, task: str, compat: bool) -> list[Curve]:
+    def curves(self, task: str, compat: bool) -> list[ExpertCurve]:
         """Curves of all runs of a task, smoothed with or without the defect of l2metrics 3.1."""
         key = (task, compat)
         if key not in self._curves:
@@ -146,10 +146,10 @@ class Library:
 
 
 def analyse(
-    runs: Sequence[Run],
-    settings: Settings,
+    runs: Sequence[LoggedRun],
+    settings: LogSettings,
     library: Library,
-    extra_metrics: Sequence[Row] = (),
+    extra_metrics: Sequence[MetricRow] = (),
 ) -> tuple[list[Analysis], dict[int, L2MetricsError]]:
     """Compute all metrics of all runs.
 
@@ -185,7 +185,7 @@ def analyse(
     return [done[position] for position in sorted(done)], failed
 
 
-def _groups(runs: Sequence[Run]) -> list[list[int]]:
+def _groups(runs: Sequence[LoggedRun]) -> list[list[int]]:
     """Positions of runs of similar size, in groups that can be padded to one batch."""
     sizes = [(int(run.regimes.counts.max()), len(run.regimes.counts)) for run in runs]
     groups: list[list[int]] = []
@@ -202,7 +202,9 @@ def _groups(runs: Sequence[Run]) -> list[list[int]]:
     return groups
 
 
-def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) -> list[Analysis]:
+def _analyse_batch(
+    runs: Sequence[LoggedRun], settings: LogSettings, library: Library
+) -> list[Analysis]:
     raw, experiences, structure, repeats = padded(
         runs, [curve for run in runs for task in run.tasks for curve in library.curves(task, True)]
     )
@@ -250,7 +252,7 @@ def has_repeats(experiences: Integers) -> bool:
 
 
 def padded(
-    runs: Sequence[Run], experts: Sequence[Curve]
+    runs: Sequence[LoggedRun], experts: Sequence[ExpertCurve]
 ) -> tuple[Floats, Integers, Structure, bool]:
     """Pad runs to one batch.
 
@@ -286,17 +288,21 @@ def padded(
     return values, experiences, structure, repeats
 
 
-def _range_arrays(runs: Sequence[Run], settings: Settings, num_tasks: int) -> Range | None:
+def _range_arrays(
+    runs: Sequence[LoggedRun], settings: LogSettings, num_tasks: int
+) -> TaskRange | None:
     if settings.data_range is None:
         return None
     ends = np.full((2, len(runs), num_tasks), np.nan)
     for row, run in enumerate(runs):
         for task, (low, high) in enumerate((check_ranges(run, settings) or {}).values()):
             ends[:, row, task] = low, high
-    return Range(ends[0], ends[1])
+    return TaskRange(ends[0], ends[1])
 
 
-def _noise(runs: Sequence[Run], shape: tuple[int, ...], settings: Settings) -> Floats | float:
+def _noise(
+    runs: Sequence[LoggedRun], shape: tuple[int, ...], settings: LogSettings
+) -> Floats | float:
     """Gaussian noise of each row, drawn separately for each run; 0 without noise."""
     mean, spread = settings.noise
     if not mean and not spread:
@@ -310,7 +316,7 @@ def _noise(runs: Sequence[Run], shape: tuple[int, ...], settings: Settings) -> F
     return noise
 
 
-def with_extra(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
+def with_extra(analysis: Analysis, rows: Sequence[MetricRow]) -> Analysis:
     """Add custom metrics to an analysis; later ones may use the numbers of earlier ones.
 
     Raises:
@@ -328,7 +334,7 @@ def with_extra(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
         try:
             numbers = compute(row, arrays._replace(columns=columns))
         except MetricError as error:
-            raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
+            raise L2MetricsError(ErrorKind.CUSTOM_METRIC, str(error)) from error
         if row.scope == "block":
             regimes[row.name], columns[row.name] = numbers, numbers.values
             tasks[row.name] = by_task(numbers, arrays.tasks, len(arrays.task_names))

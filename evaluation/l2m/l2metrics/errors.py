@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class ErrorKind(StrEnum):
     """Names of errors, as printed and in the result files."""
 
     NO_DIRECTORY = "no-such-directory"
@@ -47,7 +47,7 @@ class L2MetricsError(ValueError):
       kind: name of the error.
     """
 
-    def __init__(self, kind: Kind, message: str) -> None:
+    def __init__(self, kind: ErrorKind, message: str) -> None:
         """Put the name in front of the message."""
         self.kind = kind
         super().__init__(f"{kind}: {message}")

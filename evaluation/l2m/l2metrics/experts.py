@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.l2m import ste_store
-from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.errors import ErrorKind, L2MetricsError
 from evaluation.l2m.l2metrics.reading import RawLog
 from evaluation.l2m.l2metrics.runs import base_task
-from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.l2m.ste_store import SteRun
 from evaluation.logs.arrow import from_numpy, to_numpy, to_words
-from evaluation.metrics.l2m.experts import Curve
+from evaluation.metrics.l2m.experts import ExpertCurve
 from evaluation.metrics.l2m.smoothing import smooth
 
 
@@ -33,7 +33,8 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
     table = log.table.filter(from_numpy(complete))
     if table.num_rows < 2:
         raise L2MetricsError(
-            Kind.STE_ONE_ROW, f"{log.path} has {table.num_rows} complete rows; an expert needs two"
+            ErrorKind.STE_ONE_ROW,
+            f"{log.path} has {table.num_rows} complete rows; an expert needs two",
         )
     kind, kinds = to_words(table["block_type"])
     task, names = to_words(table["task_name"])
@@ -42,7 +43,7 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
     if len(tasks) != 1:
         listed = f": {', '.join(tasks)}" if tasks else ""
         raise L2MetricsError(
-            Kind.STE_TASKS,
+            ErrorKind.STE_TASKS,
             f"expected 1 trained task in {log.path} but found {len(tasks)}{listed}",
         )
     subtype, _ = to_words(table["block_subtype"])
@@ -57,7 +58,7 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
     )
 
 
-def stored_runs(directory: Path, task: str, settings: Settings) -> tuple[SteRun, ...]:
+def stored_runs(directory: Path, task: str, settings: LogSettings) -> tuple[SteRun, ...]:
     """The stored runs of the experts of a task.
 
     Args:
@@ -76,15 +77,17 @@ def stored_runs(directory: Path, task: str, settings: Settings) -> tuple[SteRun,
             names = [name for name in stored if _matches(name, task, settings)]
         files = [ste_store.read(directory, name) for name in names]
     except ValueError as error:
-        raise L2MetricsError(Kind.STE_FILE, str(error)) from error
+        raise L2MetricsError(ErrorKind.STE_FILE, str(error)) from error
     return tuple(run for runs in files for run in (runs[::-1] if settings.is_compat else runs))
 
 
-def _matches(name: str, task: str, settings: Settings) -> bool:
+def _matches(name: str, task: str, settings: LogSettings) -> bool:
     return name.startswith(task) if settings.is_compat else base_task(name) == task
 
 
-def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) -> list[Curve]:
+def training_curves(
+    runs: Sequence[SteRun], settings: LogSettings, compat: bool
+) -> list[ExpertCurve]:
     """Smoothed training curve of each run; runs without a value are left out.
 
     Args:
@@ -111,5 +114,5 @@ def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) ->
             padded[inside] = values
             smoothed = smooth(padded, counts, options.window, options.smoothing, not compat)
             values = smoothed[inside]
-        curves.append(Curve(values[train], experiences[train]))
+        curves.append(ExpertCurve(values[train], experiences[train]))
     return curves

@@ -14,12 +14,12 @@ from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import outputs
 from evaluation.l2m.l2metrics.analysis import Analysis, expert_curves
-from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.errors import ErrorKind, L2MetricsError
 from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
 from evaluation.l2m.l2metrics.result import DIFFERENCE, lifetime_values, run_json
-from evaluation.l2m.l2metrics.settings import Settings, checked_ranges, json_of, read_data_range
-from evaluation.metrics.registry import Row
+from evaluation.l2m.l2metrics.settings import LogSettings, checked_ranges, json_of, read_data_range
+from evaluation.metrics.registry import MetricRow
 from evaluation.report.custom import load_rows
 
 FAILED: Final = 2
@@ -64,7 +64,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.load_settings:
         _load(arguments, Path(arguments.load_settings))
     if arguments.log_dir is None:
-        raise L2MetricsError(Kind.NO_DIRECTORY, "name a log directory with -l")
+        raise L2MetricsError(ErrorKind.NO_DIRECTORY, "name a log directory with -l")
     names: Sequence[Path | str] = [arguments.log_dir]
     if arguments.recursive:
         names = find_logs(find_log(arguments.log_dir))
@@ -75,7 +75,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _report_errors(errors)
     settings = _settings(arguments)
     if arguments.statistics and not arguments.recursive:
-        raise L2MetricsError(Kind.SETTINGS, "--statistics are over the logs of -R; pass -R too")
+        raise L2MetricsError(
+            ErrorKind.SETTINGS, "--statistics are over the logs of -R; pass -R too"
+        )
     if arguments.do_plot:
         _plots()
     outcome = run(names, settings, extra_metrics=_custom(arguments.metric))
@@ -93,18 +95,20 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _load(arguments: argparse.Namespace, path: Path) -> None:
     """Replace the values of flags by those of a settings file."""
-    content = json_of(path, Kind.SETTINGS)
+    content = json_of(path, ErrorKind.SETTINGS)
     allowed = set(vars(arguments)) - set(_NOT_SETTINGS) | {"data_range"}
     if not isinstance(content, dict) or set(content) - allowed:
         unknown = ", ".join(sorted(set(content) - allowed)) if isinstance(content, dict) else "none"
         raise L2MetricsError(
-            Kind.SETTINGS, f"{path} must be a JSON object of settings; unknown: {unknown}"
+            ErrorKind.SETTINGS, f"{path} must be a JSON object of settings; unknown: {unknown}"
         )
     ranges = content.pop("data_range", None)
     for name, value in content.items():
         rule = _violated_rule(name, value, getattr(arguments, name))
         if rule:
-            raise L2MetricsError(Kind.SETTINGS, f"{path}: {name} is {value!r}; it must be {rule}")
+            raise L2MetricsError(
+                ErrorKind.SETTINGS, f"{path}: {name} is {value!r}; it must be {rule}"
+            )
         setattr(arguments, name, value)
     arguments.data_range = None if ranges is None else checked_ranges(path, ranges)
 
@@ -135,21 +139,21 @@ def _violated_rule(name: str, value: JsonValue, default: object) -> str:
     return "" if isinstance(value, str) else "text"
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
+def _settings(arguments: argparse.Namespace) -> LogSettings:
     values: dict[str, Any] = {
-        field.name: getattr(arguments, field.name, None) for field in fields(Settings)
+        field.name: getattr(arguments, field.name, None) for field in fields(LogSettings)
     }
     values["noise"] = tuple(values["noise"])
     if values["data_range"] is None and arguments.data_range_file:
         values["data_range"] = read_data_range(Path(arguments.data_range_file))
-    return Settings(**values)
+    return LogSettings(**values)
 
 
-def _custom(texts: Sequence[str]) -> tuple[Row, ...]:
+def _custom(texts: Sequence[str]) -> tuple[MetricRow, ...]:
     try:
         return load_rows(texts)
     except ValueError as error:
-        raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
+        raise L2MetricsError(ErrorKind.CUSTOM_METRIC, str(error)) from error
 
 
 def _report_errors(errors: Mapping[Path, L2MetricsError]) -> int:
@@ -175,7 +179,7 @@ def _warn_of_pickles(directory: Path) -> None:
         )
 
 
-def _write(arguments: argparse.Namespace, settings: Settings, outcome: Outcome) -> None:
+def _write(arguments: argparse.Namespace, settings: LogSettings, outcome: Outcome) -> None:
     directory = Path(arguments.output_dir)
     contents = [run_json(analysis) for analysis in outcome.analyses] if arguments.do_save else []
     if arguments.recursive:
@@ -187,7 +191,7 @@ def _write(arguments: argparse.Namespace, settings: Settings, outcome: Outcome) 
 def _write_run(
     arguments: argparse.Namespace,
     directory: Path,
-    settings: Settings,
+    settings: LogSettings,
     analysis: Analysis,
     contents: Sequence[JsonMapping],
 ) -> None:
@@ -204,7 +208,7 @@ def _write_run(
 def _write_batch(
     arguments: argparse.Namespace,
     directory: Path,
-    settings: Settings,
+    settings: LogSettings,
     outcome: Outcome,
     contents: Sequence[JsonMapping],
 ) -> None:
@@ -231,7 +235,7 @@ def _write_batch(
 
 
 def _statistics(
-    arguments: argparse.Namespace, settings: Settings, analyses: Sequence[Analysis]
+    arguments: argparse.Namespace, settings: LogSettings, analyses: Sequence[Analysis]
 ) -> None:
     """Print and write statistics over the logs; only this function imports JAX."""
     from evaluation.l2m.l2metrics.statistics import over_logs
@@ -279,7 +283,7 @@ def _plot(
         table = outputs.run_table(analysis)
         if arguments.unit == "steps" and STEP_COLUMN not in table.column_names:
             failed[analysis.run.path] = L2MetricsError(
-                Kind.NO_STEPS,
+                ErrorKind.NO_STEPS,
                 f"{analysis.run.path} has no column {STEP_COLUMN!r}; use -u exp_num",
             )
             continue
@@ -310,7 +314,7 @@ def _plots() -> ModuleType:
         plots = import_module(_PLOTS)
         plots.check_matplotlib()
     except (ModuleNotFoundError, ValueError) as error:
-        raise L2MetricsError(Kind.SETTINGS, f"{error}; or use --no-plot") from error
+        raise L2MetricsError(ErrorKind.SETTINGS, f"{error}; or use --no-plot") from error
     return plots
 
 

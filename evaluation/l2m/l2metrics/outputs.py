@@ -15,8 +15,8 @@ from evaluation.json_types import JsonObject, JsonValue
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN
 from evaluation.l2m.l2metrics.result import regime_rows
-from evaluation.l2m.l2metrics.runs import Run
-from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.l2metrics.runs import LoggedRun
+from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.logs.arrow import from_numpy, from_words, to_words
 
 BATCH_NAME: Final = "ll_metrics"
@@ -42,7 +42,7 @@ def write_json(path: Path, content: JsonValue) -> None:
     write_whole(path, json.dumps(content, allow_nan=False) + "\n")
 
 
-def settings_json(settings: Settings, log_dir: str) -> JsonObject:
+def settings_json(settings: LogSettings, log_dir: str) -> JsonObject:
     """All settings; those of l2metrics 3.1 come first."""
     values = settings.to_json()
     first = {name: values.pop(name) for name in _SETTINGS_OF_A_RUN}
@@ -103,7 +103,7 @@ def run_table(analysis: Analysis) -> pa.Table:
     return pa.table({name: columns[name] for name in names})
 
 
-def regime_numbers(run: Run) -> np.ndarray:
+def regime_numbers(run: LoggedRun) -> np.ndarray:
     """(N,) number of each row's regime."""
     return np.repeat(np.arange(len(run.regimes.counts)), run.regimes.counts)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics.analysis import Analysis, Library, analyse
-from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.errors import ErrorKind, L2MetricsError
 from evaluation.l2m.l2metrics.experts import make_ste_run
 from evaluation.l2m.l2metrics.reading import (
     LOGGER_INFO,
@@ -16,9 +16,9 @@ from evaluation.l2m.l2metrics.reading import (
     is_log,
     read_log_columns,
 )
-from evaluation.l2m.l2metrics.runs import Run, make_run
-from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.registry import Row
+from evaluation.l2m.l2metrics.runs import LoggedRun, make_run
+from evaluation.l2m.l2metrics.settings import LogSettings
+from evaluation.metrics.registry import MetricRow
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Outcome:
 
 def run(
     log_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    settings: Settings | None = None,
+    settings: LogSettings | None = None,
     store: Path | None = None,
-    extra_metrics: Sequence[Row] = (),
+    extra_metrics: Sequence[MetricRow] = (),
 ) -> Outcome:
     """Compute the metrics of l2metrics 3.1 for any number of logs.
 
@@ -52,12 +52,12 @@ def run(
       `Outcome`; the error of a run does not affect other runs.
 
     Example:
-      >>> outcome = run("logs/my-run", Settings(perf_measure="performance"))
+      >>> outcome = run("logs/my-run", LogSettings(perf_measure="performance"))
       >>> outcome.analyses[0].results.lifetime["perf_recovery"].values
     """
-    settings = settings or Settings()
+    settings = settings or LogSettings()
     names = [log_dirs] if isinstance(log_dirs, str | os.PathLike) else list(log_dirs)
-    runs: list[Run] = []
+    runs: list[LoggedRun] = []
     errors: dict[Path, L2MetricsError] = {}
     for name in names:
         try:
@@ -83,7 +83,7 @@ def find_logs(root: Path) -> list[Path]:
             subfolders.clear()  # they belong to this log
     if not paths:
         hint = "; it is a log itself: leave out -R" if is_log(root) else ""
-        raise L2MetricsError(Kind.NO_RUNS, f"there is no log below {root}{hint}")
+        raise L2MetricsError(ErrorKind.NO_RUNS, f"there is no log below {root}{hint}")
     return sorted(paths)
 
 
@@ -112,5 +112,5 @@ def store_experts(
         except L2MetricsError as error:
             errors[Path(name)] = error
         except ValueError as error:
-            errors[Path(name)] = L2MetricsError(Kind.STE_FILE, str(error))
+            errors[Path(name)] = L2MetricsError(ErrorKind.STE_FILE, str(error))
     return stored, errors

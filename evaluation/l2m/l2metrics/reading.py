@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.errors import ErrorKind, L2MetricsError
 from evaluation.logs import home
 from evaluation.logs.arrow import from_numpy, from_words, to_words
 from evaluation.logs.coded import Coded, numbers
@@ -25,23 +25,26 @@ LOGGER_INFO: Final = "logger_info.json"
 SCENARIO_INFO: Final = "scenario_info.json"
 STEP_COLUMN: Final = "episode_step_count"
 _STATUSES: Final = ("incomplete", "complete")
-_MISSING_INFO: Final = {LOGGER_INFO: Kind.NO_LOGGER_INFO, SCENARIO_INFO: Kind.NO_SCENARIO_INFO}
+_MISSING_INFO: Final = {
+    LOGGER_INFO: ErrorKind.NO_LOGGER_INFO,
+    SCENARIO_INFO: ErrorKind.NO_SCENARIO_INFO,
+}
 _BY_COLUMN: Final = {
-    "block_num": Kind.BAD_NUMBER,
-    "exp_num": Kind.BAD_NUMBER,
-    "block_type": Kind.BAD_BLOCK_TYPE,
-    "block_subtype": Kind.BAD_BLOCK_SUBTYPE,
-    "exp_status": Kind.BAD_EXP_STATUS,
-    "worker_id": Kind.BAD_WORKER,
-    "task_params": Kind.BAD_TASK_PARAMS,
-    "timestamp": Kind.BAD_TIMESTAMP,
+    "block_num": ErrorKind.BAD_NUMBER,
+    "exp_num": ErrorKind.BAD_NUMBER,
+    "block_type": ErrorKind.BAD_BLOCK_TYPE,
+    "block_subtype": ErrorKind.BAD_BLOCK_SUBTYPE,
+    "exp_status": ErrorKind.BAD_EXP_STATUS,
+    "worker_id": ErrorKind.BAD_WORKER,
+    "task_params": ErrorKind.BAD_TASK_PARAMS,
+    "timestamp": ErrorKind.BAD_TIMESTAMP,
 }
 _BY_WORDS: Final = (
-    (re.compile(r"no such directory"), Kind.NO_DIRECTORY),
-    (re.compile(rf"holds no {re.escape(DATA_FILE)}"), Kind.NO_DATA_LOG),
-    (re.compile(r"the column .* is missing"), Kind.MISSING_COLUMN),
-    (re.compile(r"block_num falls "), Kind.BLOCK_ORDER),
-    (re.compile(r".* must be a number, not "), Kind.BAD_NUMBER),
+    (re.compile(r"no such directory"), ErrorKind.NO_DIRECTORY),
+    (re.compile(rf"holds no {re.escape(DATA_FILE)}"), ErrorKind.NO_DATA_LOG),
+    (re.compile(r"the column .* is missing"), ErrorKind.MISSING_COLUMN),
+    (re.compile(r"block_num falls "), ErrorKind.BLOCK_ORDER),
+    (re.compile(r".* must be a number, not "), ErrorKind.BAD_NUMBER),
 )
 
 
@@ -75,7 +78,7 @@ def find_log(name: str | os.PathLike[str]) -> Path:
     try:
         return home.find_log(name)
     except NotADirectoryError as error:
-        raise L2MetricsError(Kind.NO_DIRECTORY, str(error)) from error
+        raise L2MetricsError(ErrorKind.NO_DIRECTORY, str(error)) from error
 
 
 def is_log(path: Path) -> bool:
@@ -94,7 +97,7 @@ def read_log_columns(path: Path) -> RawLog:
     """
     if is_learnkit(path):
         raise L2MetricsError(
-            Kind.NO_LOGGER_INFO,
+            ErrorKind.NO_LOGGER_INFO,
             f"{path} is a log of the 2019 framework; for its metrics use python -m "
             f"evaluation.l2metrics -log_dir {path}",
         )
@@ -118,15 +121,15 @@ def _as_metrics_error(error: LogError) -> L2MetricsError:
     return L2MetricsError(_kind(first), error.line())
 
 
-def _kind(problem: Problem) -> Kind:
+def _kind(problem: Problem) -> ErrorKind:
     """Name of an error of the reader of logs."""
     if problem.path.name in _MISSING_INFO:
         absent = problem.message == "is missing"
-        return _MISSING_INFO[problem.path.name] if absent else Kind.BAD_INFO
+        return _MISSING_INFO[problem.path.name] if absent else ErrorKind.BAD_INFO
     by_words = (kind for words, kind in _BY_WORDS if words.match(problem.message))
     column, _, rest = problem.message.partition(" ")
     by_column = _BY_COLUMN.get(column) if rest.startswith("must ") else None
-    return by_column or next(by_words, Kind.BAD_TABLE)
+    return by_column or next(by_words, ErrorKind.BAD_TABLE)
 
 
 def _warnings(log: LogColumns) -> list[str]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evaluation.json_types import JsonObject
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.runs import Regimes, shown_params
-from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, LifetimeMetrics
 from evaluation.metrics.l2m.regimes import ROUNDING, RegimeNumbers
 from evaluation.metrics.numerics import Numbers
@@ -45,7 +45,7 @@ _BECAUSE: Final = {
 }
 
 
-def selected_metrics(settings: Settings) -> list[str]:
+def selected_metrics(settings: LogSettings) -> list[str]:
     """Names of the lifetime metrics of the settings, in the order of the files."""
     excluded = {
         "mrlep": "mrtlp",

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.errors import ErrorKind, L2MetricsError
 from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks
-from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.logs.arrow import from_numpy, to_numpy, to_words
 from evaluation.logs.l2logger.format import TASK_NAME
 from evaluation.logs.texts import shortened
@@ -30,7 +30,7 @@ class Regimes:
       block_num: (R,) number of the block.
       train: (R,) whether the agent learns in it.
       sleep: (R,) whether it has the subtype sleep.
-      tasks: (R,) position of its task in `Run.tasks`.
+      tasks: (R,) position of its task in `LoggedRun.tasks`.
       params: R texts of the first row's task parameters.
     """
 
@@ -44,7 +44,7 @@ class Regimes:
 
 
 @dataclass(frozen=True)
-class Run:
+class LoggedRun:
     """One lifetime, N rows.
 
     Attributes:
@@ -79,7 +79,7 @@ def base_task(task: str) -> str:
     return task.split("_", 1)[0]
 
 
-def make_run(log: RawLog, settings: Settings) -> Run:
+def make_run(log: RawLog, settings: LogSettings) -> LoggedRun:
     """Select complete rows with a value, number regimes and order tasks.
 
     By default regimes are numbered first, and other task parameters begin a regime; rows without a
@@ -96,7 +96,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
     if settings.perf_measure not in log.metrics_columns:
         listed = ", ".join(log.metrics_columns) or "no column of numbers"
         raise L2MetricsError(
-            Kind.UNKNOWN_MEASURE,
+            ErrorKind.UNKNOWN_MEASURE,
             f"{log.path}: perf_measure is {settings.perf_measure!r}; the log has {listed}",
         )
     table = log.table
@@ -104,10 +104,10 @@ def make_run(log: RawLog, settings: Settings) -> Run:
     complete = np.array([word == "complete" for word in meanings] or [False])[status]
     table = table if complete.all() else table.filter(from_numpy(complete))
     if not table.num_rows:
-        raise L2MetricsError(Kind.NO_COMPLETE_ROW, f"{log.path}: no row is complete")
+        raise L2MetricsError(ErrorKind.NO_COMPLETE_ROW, f"{log.path}: no row is complete")
     if table.num_rows == 1:
         raise L2MetricsError(
-            Kind.ONE_ROW, f"{log.path} has one complete row; every metric needs two or more"
+            ErrorKind.ONE_ROW, f"{log.path} has one complete row; every metric needs two or more"
         )
     if not settings.is_compat:
         _check_names(log, to_words(table["task_name"])[1])
@@ -117,12 +117,12 @@ def make_run(log: RawLog, settings: Settings) -> Run:
     mask = ~np.isnan(values)
     if not mask.any():
         raise L2MetricsError(
-            Kind.ALL_NAN, f"{log.path}: no row has a value of {settings.perf_measure!r}"
+            ErrorKind.ALL_NAN, f"{log.path}: no row has a value of {settings.perf_measure!r}"
         )
     if not settings.is_compat and np.isinf(values).any():
         episodes = to_numpy(table["exp_num"], np.int64)[np.isinf(values)]
         raise L2MetricsError(
-            Kind.NOT_FINITE,
+            ErrorKind.NOT_FINITE,
             f"{log.path}: exp_num {episodes[0]} has an infinite {settings.perf_measure!r}, one of "
             f"{len(episodes)} such rows; correct the log, or write nan for missing measurements",
         )
@@ -131,7 +131,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
     if not mask.all():
         warnings.append(f"{int((~mask).sum())} rows without a value are left out")
     when = log.seconds[complete][mask]
-    return Run(
+    return LoggedRun(
         name=log.path.resolve().name,
         path=log.path,
         metrics_columns=log.metrics_columns,
@@ -158,7 +158,7 @@ def _alternation(regimes: Regimes) -> list[str]:
     return [f"block types do not alternate: blocks {one} and {other} are both of type {kind}"]
 
 
-def _values(table: pa.Table, settings: Settings) -> Floats:
+def _values(table: pa.Table, settings: LogSettings) -> Floats:
     column = table[settings.perf_measure]
     return to_numpy(column, np.float64)
 
@@ -167,7 +167,7 @@ def _check_names(log: RawLog, names: Sequence[str]) -> None:
     for name in names:
         if not TASK_NAME.fullmatch(name):
             raise L2MetricsError(
-                Kind.NO_VARIANT,
+                ErrorKind.NO_VARIANT,
                 f"{log.path}: task {name!r} must be named <task>_<variant>, letters and digits "
                 "with one underscore; rename it, or pass --compat l2metrics-3.1 to use the "
                 "whole name",

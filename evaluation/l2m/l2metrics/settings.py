@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from evaluation.files import read_json
 from evaluation.json_types import JsonObject, JsonValue
-from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.errors import ErrorKind, L2MetricsError
 from evaluation.metrics.l2m.lifetimes import MetricOptions
 from evaluation.metrics.l2m.smoothing import KINDS, SHORTEST_WINDOW
 
@@ -30,7 +30,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class LogSettings:
     """Settings of metrics of logs; names and defaults are those of l2metrics 3.1.
 
     Attributes:
@@ -80,18 +80,19 @@ class Settings:
             if getattr(self, name) not in allowed:
                 listed = ", ".join(allowed)
                 raise L2MetricsError(
-                    Kind.SETTINGS, f"{name} is {getattr(self, name)!r}; it must be one of {listed}"
+                    ErrorKind.SETTINGS,
+                    f"{name} is {getattr(self, name)!r}; it must be one of {listed}",
                 )
         if self.compat not in (None, COMPAT):
             raise L2MetricsError(
-                Kind.SETTINGS, f"compat is {self.compat!r}; only {COMPAT} is known"
+                ErrorKind.SETTINGS, f"compat is {self.compat!r}; only {COMPAT} is known"
             )
         if self.noise[1] < 0:
-            raise L2MetricsError(Kind.SETTINGS, f"noise {self.noise} has a spread below zero")
+            raise L2MetricsError(ErrorKind.SETTINGS, f"noise {self.noise} has a spread below zero")
         window = self.window_length
         if window is not None and window < SHORTEST_WINDOW and not self.compat:
             raise L2MetricsError(
-                Kind.WINDOW,
+                ErrorKind.WINDOW,
                 f"window_length is {window}; it must be {SHORTEST_WINDOW} or more. "
                 "Use smoothing_method none (-g none) to turn smoothing off",
             )
@@ -142,10 +143,10 @@ def read_data_range(path: Path) -> dict[str, tuple[float, float]]:
     Raises:
       L2MetricsError: no such file, not JSON, or a range without both numbers.
     """
-    return checked_ranges(path, json_of(path, Kind.RANGE_FILE))
+    return checked_ranges(path, json_of(path, ErrorKind.RANGE_FILE))
 
 
-def json_of(path: Path, kind: Kind) -> JsonValue:
+def json_of(path: Path, kind: ErrorKind) -> JsonValue:
     """The value of a JSON file.
 
     Raises:
@@ -164,7 +165,7 @@ def checked_ranges(path: Path, content: JsonValue) -> dict[str, tuple[float, flo
       L2MetricsError: the value is invalid.
     """
     if not isinstance(content, dict):
-        raise L2MetricsError(Kind.RANGE_FILE, f"{path} must hold a JSON object of tasks")
+        raise L2MetricsError(ErrorKind.RANGE_FILE, f"{path} must hold a JSON object of tasks")
     return {task.lower(): _range(path, task, entry) for task, entry in content.items()}
 
 
@@ -173,10 +174,11 @@ def _range(path: Path, task: str, entry: JsonValue) -> tuple[float, float]:
     for end in (low, high):
         if isinstance(end, bool) or not isinstance(end, int | float) or not math.isfinite(end):
             raise L2MetricsError(
-                Kind.RANGE_KEYS, f'{path}: task {task!r} needs {{"min": number, "max": number}}'
+                ErrorKind.RANGE_KEYS,
+                f'{path}: task {task!r} needs {{"min": number, "max": number}}',
             )
     if not isinstance(low, int | float) or not isinstance(high, int | float) or low > high:
         raise L2MetricsError(
-            Kind.RANGE_KEYS, f"{path}: task {task!r} has min {low} above max {high}"
+            ErrorKind.RANGE_KEYS, f"{path}: task {task!r} has min {low} above max {high}"
         )
     return low, high

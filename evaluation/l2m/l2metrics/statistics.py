@@ -7,7 +7,7 @@ import numpy as np
 from evaluation.json_types import JsonObject
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.result import lifetime_values, selected_metrics
-from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.metrics.l2m.lifetimes import TASK_METRICS
 from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.reasons import Reason
@@ -15,7 +15,7 @@ from evaluation.report.lifelong import Lifelong, summarise_lifelong
 from evaluation.report.summary import lifelong_json
 
 
-def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -> JsonObject:
+def over_logs(analyses: Sequence[Analysis], settings: LogSettings, seed: int = 0) -> JsonObject:
     """Mean, median, interquartile mean and standard deviation of every metric over logs.
 
     Args:

@@ -42,9 +42,9 @@ from evaluation.l2m.report2019.predefined import ClassificationTransfer as Class
 from evaluation.l2m.report2019.predefined import GlobalMean as GlobalMean
 from evaluation.l2m.report2019.predefined import NormalizedIntegral as NormalizedIntegral
 from evaluation.l2m.report2019.predefined import PerformanceMaintenance as PerformanceMaintenance
+from evaluation.l2m.report2019.predefined import PredefinedSettings as PredefinedSettings
 from evaluation.l2m.report2019.predefined import RecoveryTime as RecoveryTime
 from evaluation.l2m.report2019.predefined import RewardPerStep as RewardPerStep
-from evaluation.l2m.report2019.predefined import Settings as Settings
 from evaluation.l2m.report2019.predefined import STERelativePerf as STERelativePerf
 from evaluation.l2m.report2019.predefined import TransferMatrix as TransferMatrix
 from evaluation.l2m.report2019.predefined import WithinBlockSaturation as WithinBlockSaturation
@@ -52,5 +52,5 @@ from evaluation.l2m.report2019.report import AgentMetricsReport as AgentMetricsR
 from evaluation.l2m.report2019.report import (
     ClassificationMetricsReport as ClassificationMetricsReport,
 )
+from evaluation.l2m.report2019.report import MetricResult as MetricResult
 from evaluation.l2m.report2019.report import MetricsReport as MetricsReport
-from evaluation.l2m.report2019.report import Result as Result

@@ -32,7 +32,7 @@ from evaluation import metrics as kernels
 from evaluation.l2m.report2019.frames import DataFrame, blocks_of, by_block, counts_of, is_frame
 from evaluation.l2m.report2019.table import LoggedBlock
 from evaluation.metrics.reasons import sentence_of
-from evaluation.metrics.registry import Lifetime, Row, compute, over_all
+from evaluation.metrics.registry import Lifetime, MetricRow, compute, over_all
 from evaluation.metrics.table import CAPABILITIES as CAPABILITIES
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class ClassificationMetric(Metric):
 class FunctionMetric(Metric):
     """Adapter of a custom metric with a row, see `evaluation.metrics.registry`."""
 
-    def __init__(self, row: Row, measure: str) -> None:
+    def __init__(self, row: MetricRow, measure: str) -> None:
         """Wrap a metric.
 
         Args:

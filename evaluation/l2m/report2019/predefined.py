@@ -35,7 +35,7 @@ _WITH_TRANSFER = ("ANT_B", "ANT_C")
 
 
 @dataclass(frozen=True)
-class Settings:
+class PredefinedSettings:
     """Settings of the predefined metrics.
 
     Attributes:
@@ -77,7 +77,7 @@ class _Log:
 
     data: DataFrame
     blocks: tuple[LoggedBlock, ...]
-    settings: Settings
+    settings: PredefinedSettings
 
     @property
     def counts(self) -> npt.NDArray[np.int32]:
@@ -100,13 +100,15 @@ class _Predefined(Metric):
 
     title: ClassVar[str] = ""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: PredefinedSettings | None = None) -> None:
         self.settings = settings or self.standard()
 
     @classmethod
-    def standard(cls) -> Settings:
+    def standard(cls) -> PredefinedSettings:
         """Return the default settings."""
-        return Settings(measure="score" if issubclass(cls, ClassificationMetric) else "reward")
+        return PredefinedSettings(
+            measure="score" if issubclass(cls, ClassificationMetric) else "reward"
+        )
 
     @property
     def name(self) -> str:
@@ -224,7 +226,9 @@ class _Transfer(_Relative):
     capability = "adapt_to_new_tasks"
     description = "Tests of a task before (forward) and after (reverse) its training over the STE"
 
-    def __init__(self, settings: Settings | None = None, parametric: bool = False) -> None:
+    def __init__(
+        self, settings: PredefinedSettings | None = None, parametric: bool = False
+    ) -> None:
         """Make the metric; ``parametric`` adds transfer between variants of a task (ANT_C)."""
         super().__init__(settings)
         self.parametric = parametric
@@ -367,7 +371,7 @@ class ClassificationMean(_Mean, ClassificationMetric):
     """Mean score over all batches."""
 
 
-def agent_metrics(subtype: str, settings: Settings) -> list[Metric]:
+def agent_metrics(subtype: str, settings: PredefinedSettings) -> list[Metric]:
     """Return the predefined metrics of agent learning.
 
     Args:
@@ -405,13 +409,13 @@ _EDITION_METRICS: dict[str, dict[str, _Kinds]] = {
 """Predefined metrics by edition, for all subtypes and for one; transfer is added to them."""
 
 
-def _transfer(subtype: str, settings: Settings) -> list[Metric]:
+def _transfer(subtype: str, settings: PredefinedSettings) -> list[Metric]:
     if subtype not in _WITH_TRANSFER:
         return []
     return [TransferMatrix(settings, parametric=subtype == "ANT_C")]
 
 
-def classification_metrics(subtype: str, settings: Settings) -> list[Metric]:
+def classification_metrics(subtype: str, settings: PredefinedSettings) -> list[Metric]:
     """Return the predefined metrics of classification learning.
 
     Args:

@@ -26,7 +26,7 @@ from evaluation.l2m.report2019.base import (
 from evaluation.l2m.report2019.frames import log_frame, metrics_frame, phase_frame
 from evaluation.l2m.report2019.precision import double_precision
 from evaluation.l2m.report2019.predefined import (
-    Settings,
+    PredefinedSettings,
     agent_metrics,
     classification_metrics,
     subtype_problems,
@@ -57,7 +57,7 @@ _WHOLE = ("eps_to_saturation", "eps_to_sat_dif", "recovery_time")  # episodes
 
 
 @dataclass(frozen=True)
-class Result:
+class MetricResult:
     """A metric and its result.
 
     Attributes:
@@ -95,10 +95,11 @@ class MetricsReport(ABC):
           **kwargs: ``log_dir`` (required), a path or a bare name in ``$L2DATA/logs``;
             ``syllabus_subtype``, CL (the default), ANT_A, ANT_B or ANT_C; ``measure``, the column
             of performance (reward; in classification score, or the first column that begins with
-            score); ``window`` (11), ``edition`` ("2019") and ``index`` ("end") as in `Settings`;
-            ``experts``, a mapping or the path of an info.json (``$L2DATA/taskinfo/info.json``, if
-            it exists); ``drop_incomplete`` (False), whether rows that are NOT_DONE are left out;
-            ``predefined`` (True), whether to add the predefined metrics.
+            score); ``window`` (11), ``edition`` ("2019") and ``index`` ("end") as in
+            `PredefinedSettings`; ``experts``, a mapping or the path of an info.json
+            (``$L2DATA/taskinfo/info.json``, if it exists); ``drop_incomplete`` (False), whether
+            rows that are NOT_DONE are left out; ``predefined`` (True), whether to add the
+            predefined metrics.
 
         Raises:
           RuntimeError: no ``log_dir``.
@@ -118,12 +119,12 @@ class MetricsReport(ABC):
         self.log_data, self.phase_info = log_frame(self.table), phase_frame(self.table.blocks)
         self.metrics_df = metrics_frame(self.table.blocks)
         self.warnings = subtype_problems(self.table.blocks, self.syllabus_subtype)
-        self.settings = Settings(
+        self.settings = PredefinedSettings(
             self._measure(kwargs.get("measure")),
             experts=self._experts(kwargs.get("experts")),
             **{name: kwargs[name] for name in ("window", "edition", "index") if name in kwargs},
         )
-        self.results: list[Result] = []
+        self.results: list[MetricResult] = []
         self._metrics: list[Metric] = []
         if kwargs.get("predefined", True):
             self.add(self._predefined())
@@ -200,7 +201,7 @@ class MetricsReport(ABC):
         self._metrics.append(metric)
         return self
 
-    def calculate(self) -> list[Result]:
+    def calculate(self) -> list[MetricResult]:
         """Calculate all metrics, in float64.
 
         A metric that raises an error does not stop the others; the error is in the results.
@@ -215,14 +216,14 @@ class MetricsReport(ABC):
                 self.results.append(self._calculate(metric))
         return self.results
 
-    def _calculate(self, metric: Metric) -> Result:
+    def _calculate(self, metric: Metric) -> MetricResult:
         subtypes = metric.requirement("syllabus_subtype")
         if subtypes and self.syllabus_subtype not in subtypes:
-            return Result(metric, None, f"it is defined for {', '.join(subtypes)} only")
+            return MetricResult(metric, None, f"it is defined for {', '.join(subtypes)} only")
         try:
             metric.validate(self.phase_info)
         except ValueError as error:
-            return Result(metric, None, str(error))
+            return MetricResult(metric, None, str(error))
         try:
             returned = metric.calculate(
                 log_frame(self.table), phase_frame(self.table.blocks), self.metrics_df.copy()
@@ -230,10 +231,10 @@ class MetricsReport(ABC):
             values = as_values(returned, self.metrics_df, self.table.blocks)
             self._remember(values)
         except MetricError as error:
-            return Result(metric, None, str(error), failed=True)
+            return MetricResult(metric, None, str(error), failed=True)
         except Exception as error:  # a user's metric may raise anything
-            return Result(metric, None, f"{type(error).__name__}: {error}", failed=True)
-        return Result(metric, values)
+            return MetricResult(metric, None, f"{type(error).__name__}: {error}", failed=True)
+        return MetricResult(metric, values)
 
     def _remember(self, values: Values) -> None:
         """Add the numbers of a metric to those for later metrics."""
@@ -399,7 +400,7 @@ def _checked_subtype(subtype: str) -> str:
 # Printed form, JSON and TSV ---------------------------------------------------------------------
 
 
-def _averages(result: Result) -> Iterator[tuple[str, float]]:
+def _averages(result: MetricResult) -> Iterator[tuple[str, float]]:
     """Quantities of blocks with their averaged values."""
     values = result.values
     if values is None or not result.metric.capability:
@@ -407,7 +408,7 @@ def _averages(result: Result) -> Iterator[tuple[str, float]]:
     yield from zip(values.per_block, values.averaged.values(), strict=False)
 
 
-def _lines(result: Result) -> list[str]:
+def _lines(result: MetricResult) -> list[str]:
     lines = [f"Metric: {result.metric.name}"]
     if result.values is None:
         return [*lines, f"Not Calculated: {result.problem}"]

@@ -4,8 +4,8 @@ from evaluation.logs.l2logger.batch import write_columns as write_columns
 from evaluation.logs.l2logger.columns import LogColumns as LogColumns
 from evaluation.logs.l2logger.columns import read_columns as read_columns
 from evaluation.logs.l2logger.format import FORMAT_VERSION as FORMAT_VERSION
-from evaluation.logs.l2logger.format import Log as Log
-from evaluation.logs.l2logger.format import LogRow as LogRow
+from evaluation.logs.l2logger.format import L2LoggerLog as L2LoggerLog
+from evaluation.logs.l2logger.format import L2LoggerRow as L2LoggerRow
 from evaluation.logs.l2logger.format import Regime as Regime
 from evaluation.logs.l2logger.live import DataLogger as DataLogger
 from evaluation.logs.l2logger.live import RecordError as RecordError

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.json_types import JsonMapping
-from evaluation.logs.cells import Place
+from evaluation.logs.cells import CheckedRow
 from evaluation.logs.coded import Coded, coded
 from evaluation.logs.l2logger.format import (
     DEFAULT_SUBTYPE,
@@ -78,7 +78,7 @@ def write_columns(
 
 
 @dataclass(frozen=True)
-class Table:
+class RowTable:
     """Checked columns of R rows.
 
     Attributes:
@@ -122,7 +122,7 @@ def _run_starts(place: np.ndarray) -> list[int]:
     return [0, *(np.flatnonzero(changes) + 1).tolist()]
 
 
-def checked_table(columns: Columns, metrics: tuple[str, ...]) -> Table:
+def checked_table(columns: Columns, metrics: tuple[str, ...]) -> RowTable:
     """Check columns against format 1.1.
 
     Args:
@@ -152,7 +152,7 @@ def checked_table(columns: Columns, metrics: tuple[str, ...]) -> Table:
     texts |= {name: number_texts(_metric(name, columns[name], rows)) for name in metrics}
     texts |= {name: _extra(name, columns[name], rows) for name in extras}
     header = header_of(metrics, extras)
-    return Table(
+    return RowTable(
         header,
         rows,
         block_num,
@@ -195,7 +195,7 @@ def _coded(name: str, value: Any, rows: int) -> Coded[Any]:
         raise ValueError(f"column {name!r} must hold text or numbers: {error}") from error
 
 
-_CHECKS: Final[Mapping[str, Callable[[str, Place, object], str]]] = {
+_CHECKS: Final[Mapping[str, Callable[[str, CheckedRow, object], str]]] = {
     "worker_id": lambda name, at, value: at.folder(name, value),
     **dict.fromkeys(WORDS, lambda name, at, value: at.word(name, value, WORDS[name])),
     "task_name": lambda name, at, value: at.text(name, value),
@@ -204,11 +204,12 @@ _CHECKS: Final[Mapping[str, Callable[[str, Place, object], str]]] = {
 """Checks of the columns of text."""
 
 
-def _checked(column: Coded[Any], check: Callable[[Place, object], str]) -> Coded[str]:
+def _checked(column: Coded[Any], check: Callable[[CheckedRow, object], str]) -> Coded[str]:
     """The text of a column, with each value checked at its first row."""
     places = zip(column.first_rows().tolist(), column.values, strict=True)
     return Coded(
-        tuple("" if row < 0 else check(Place(row), value) for row, value in places), column.codes
+        tuple("" if row < 0 else check(CheckedRow(row), value) for row, value in places),
+        column.codes,
     )
 
 
@@ -228,11 +229,13 @@ def _numbers(name: str, value: object, rows: int) -> np.ndarray:
     numbers = np.broadcast_to(array, (rows,)).astype(np.int64)
     if np.any(numbers < 0):
         row = int(np.argmax(numbers < 0))
-        raise Place(row).error(name, f"must be 0 or more, not {numbers[row]}")
+        raise CheckedRow(row).error(name, f"must be 0 or more, not {numbers[row]}")
     falls = np.diff(numbers) < 0
     if np.any(falls):
         row = int(np.argmax(falls)) + 1
-        raise Place(row).error(name, f"must not fall from {numbers[row - 1]} to {numbers[row]}")
+        raise CheckedRow(row).error(
+            name, f"must not fall from {numbers[row - 1]} to {numbers[row]}"
+        )
     return numbers
 
 
@@ -243,7 +246,7 @@ def _timestamps(value: Any, rows: int) -> np.ndarray:
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"column 'timestamp' must hold moments: {error}") from error
     if np.any(np.isnat(times)):
-        raise Place(int(np.argmax(np.isnat(times)))).error("timestamp", "is not a time")
+        raise CheckedRow(int(np.argmax(np.isnat(times)))).error("timestamp", "is not a time")
     return np.broadcast_to(times, (rows,))
 
 
@@ -255,7 +258,7 @@ def _metric(name: str, value: object, rows: int) -> np.ndarray:
     numbers = np.broadcast_to(array, (rows,))
     if np.any(np.isinf(numbers)):
         row = int(np.argmax(np.isinf(numbers)))
-        raise Place(row).error(name, "must be finite, or NaN where it was not measured")
+        raise CheckedRow(row).error(name, "must be finite, or NaN where it was not measured")
     return numbers
 
 
@@ -266,6 +269,6 @@ def _extra(name: str, value: object, rows: int) -> pa.LargeStringArray:
     return coded_texts(_checked(_coded(name, value, rows), functools.partial(_extra_text, name)))
 
 
-def _extra_text(name: str, at: Place, value: object) -> str:
+def _extra_text(name: str, at: CheckedRow, value: object) -> str:
     cell = at.extra(name, value)
     return "" if cell is None else str(cell)

@@ -30,9 +30,9 @@ from evaluation.logs.l2logger.format import (
     STANDARD_COLUMNS,
     TASK_NAME,
     WORDS,
-    Log,
+    L2LoggerLog,
 )
-from evaluation.logs.l2logger.reader import Header, read_header, read_log, task_name_warning
+from evaluation.logs.l2logger.reader import LogInfo, read_header, read_log, task_name_warning
 from evaluation.logs.problems import Problem, Problems
 from evaluation.logs.tables import WORKER, find_tables, non_finite_warning, read_bytes
 
@@ -171,7 +171,7 @@ def _read_fast(root: Path) -> LogColumns | None:
         return None
 
 
-def _columns(root: Path, header: Header, problems: Problems) -> LogColumns:
+def _columns(root: Path, header: LogInfo, problems: Problems) -> LogColumns:
     """The log.
 
     Raises:
@@ -391,7 +391,7 @@ def _warn(
                 problems.warning(path, line, non_finite_warning(name, table[name][row].as_py()))
 
 
-def _from_rows(log: Log) -> LogColumns:
+def _from_rows(log: L2LoggerLog) -> LogColumns:
     """Columns of a log that was read row by row."""
     rows = log.rows
     extras = list(dict.fromkeys(name for row in rows for name in row.extras))

@@ -61,7 +61,7 @@ TASK_NAME: Final = re.compile(r"[0-9a-zA-Z]+_[0-9a-zA-Z]+")
 
 
 @dataclass(frozen=True, slots=True)
-class LogRow:
+class L2LoggerRow:
     """One episode of a log.
 
     Attributes:
@@ -115,7 +115,7 @@ class Regime(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Log:
+class L2LoggerLog:
     """A whole log.
 
     Attributes:
@@ -132,7 +132,7 @@ class Log:
     format_version: str
     metrics_columns: tuple[str, ...]
     scenario_info: JsonMapping
-    rows: tuple[LogRow, ...]
+    rows: tuple[L2LoggerRow, ...]
     regimes: tuple[Regime, ...]
     warnings: tuple[Problem, ...]
 

@@ -13,7 +13,7 @@ import numpy as np
 from evaluation.closing import Closing
 from evaluation.files import write_whole
 from evaluation.json_types import JsonMapping
-from evaluation.logs.cells import Place
+from evaluation.logs.cells import CheckedRow
 from evaluation.logs.l2logger.batch import Columns, checked_table
 from evaluation.logs.l2logger.format import (
     DATA_FILE,
@@ -190,7 +190,7 @@ class DataLogger(Closing):
             self._closed = True
 
     def _error(self, column: str, message: str) -> ValueError:
-        return Place(self._count, "record", RecordError).error(column, message)
+        return CheckedRow(self._count, "record", RecordError).error(column, message)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -219,7 +219,7 @@ class DataLogger(Closing):
 
     def _checked_cells(self, row: Mapping[str, object]) -> dict[str, Any]:
         """The checked cells of a record."""
-        at = Place(self._count, "record", RecordError)
+        at = CheckedRow(self._count, "record", RecordError)
         cells = {name: _cell(value) for name, value in row.items()} | standard_cells(at, row)
         self._check_order(cells["worker_id"], cells["block_num"], cells["exp_num"])
         for name in self._metrics:

@@ -16,8 +16,8 @@ from evaluation.logs.l2logger.format import (
     STANDARD_COLUMNS,
     TASK_NAME,
     WORDS,
-    Log,
-    LogRow,
+    L2LoggerLog,
+    L2LoggerRow,
     Regime,
     metrics_columns_problem,
 )
@@ -33,14 +33,14 @@ from evaluation.logs.tables import (
 )
 
 
-def read_log(path: str | os.PathLike[str]) -> Log:
+def read_log(path: str | os.PathLike[str]) -> L2LoggerLog:
     """Read and check a log directory, of format 1.0 or 1.1.
 
     Args:
       path: the log directory, the one that holds logger_info.json.
 
     Returns:
-      The `Log`; its ``warnings`` are about unusual but allowed content.
+      The `L2LoggerLog`; its ``warnings`` are about unusual but allowed content.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.
@@ -84,7 +84,7 @@ def check_log(path: str | os.PathLike[str]) -> list[Problem]:
     return _read(Path(path))[1]
 
 
-def find_regimes(rows: Iterable[LogRow]) -> tuple[Regime, ...]:
+def find_regimes(rows: Iterable[L2LoggerRow]) -> tuple[Regime, ...]:
     """Number the maximal runs of rows with equal block number, type, subtype and task name.
 
     Args:
@@ -105,11 +105,11 @@ def find_regimes(rows: Iterable[LogRow]) -> tuple[Regime, ...]:
     return tuple(regimes)
 
 
-def _regime_key(row: LogRow) -> tuple[int, str, str, str]:
+def _regime_key(row: L2LoggerRow) -> tuple[int, str, str, str]:
     return row.block_num, row.block_type, row.block_subtype, row.task_name.lower()
 
 
-class Header(NamedTuple):
+class LogInfo(NamedTuple):
     """Content of the two info files of a log.
 
     Attributes:
@@ -123,7 +123,7 @@ class Header(NamedTuple):
     scenario_info: JsonMapping
 
 
-def read_header(root: Path, problems: Problems) -> Header | None:
+def read_header(root: Path, problems: Problems) -> LogInfo | None:
     """The info files of a log directory; None if there is no directory."""
     if not root.is_dir():
         problems.error(root, None, "no such directory")
@@ -133,10 +133,10 @@ def read_header(root: Path, problems: Problems) -> Header | None:
     columns = _read_metrics_columns(root / "logger_info.json", logger_info, problems)
     version = _read_version(root / "logger_info.json", logger_info, problems)
     _check_scenario(root / "scenario_info.json", scenario_info, problems)
-    return Header(version, columns, scenario_info or {})
+    return LogInfo(version, columns, scenario_info or {})
 
 
-def _read(root: Path) -> tuple[Log | None, list[Problem]]:
+def _read(root: Path) -> tuple[L2LoggerLog | None, list[Problem]]:
     """The log, or None if it has an error, and all problems."""
     problems = Problems()
     header = read_header(root, problems)
@@ -148,7 +148,7 @@ def _read(root: Path) -> tuple[Log | None, list[Problem]]:
     if problems.fatal:
         return None, problems.problems
     rows = tuple(item.row for item in placed)
-    log = Log(root, *header, rows, find_regimes(rows), tuple(problems.problems))
+    log = L2LoggerLog(root, *header, rows, find_regimes(rows), tuple(problems.problems))
     return log, problems.problems
 
 
@@ -203,7 +203,7 @@ def _read_tables(root: Path, columns: tuple[str, ...], problems: Problems) -> It
                 yield Placed(row, cells)
 
 
-def _parse_row(cells: Cells, columns: tuple[str, ...]) -> LogRow:
+def _parse_row(cells: Cells, columns: tuple[str, ...]) -> L2LoggerRow:
     """One row; it is meaningless if its cells are not sound."""
     block_num, exp_num = (cells.count(name) or 0 for name in ("block_num", "exp_num"))
     for name, allowed in WORDS.items():
@@ -215,7 +215,7 @@ def _parse_row(cells: Cells, columns: tuple[str, ...]) -> LogRow:
         cells.warning(task_name_warning(text["task_name"]))
     params, when = cells.object("task_params"), cells.moment("timestamp")
     metrics = {name: cells.number(name) for name in columns}
-    return LogRow(
+    return L2LoggerRow(
         block_num=block_num,
         exp_num=exp_num,
         block_type=text["block_type"],

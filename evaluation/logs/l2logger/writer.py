@@ -11,7 +11,7 @@ from typing import Any
 
 from evaluation.files import whole_directory
 from evaluation.json_types import JsonMapping
-from evaluation.logs.cells import Place, Scalar
+from evaluation.logs.cells import CheckedRow, Scalar
 from evaluation.logs.l2logger.format import (
     DATA_FILE,
     DEFAULT_WORKER,
@@ -19,7 +19,7 @@ from evaluation.logs.l2logger.format import (
     SCENARIO_FIELDS,
     STANDARD_COLUMNS,
     WORDS,
-    LogRow,
+    L2LoggerRow,
     metrics_columns_problem,
 )
 from evaluation.logs.tables import CONTROL
@@ -29,7 +29,7 @@ from evaluation.logs.texts import write_line
 def write_log(
     base_dir: str | os.PathLike[str],
     scenario_name: str,
-    rows: Sequence[LogRow],
+    rows: Sequence[L2LoggerRow],
     metrics_columns: Sequence[str],
     scenario_info: JsonMapping,
     worker_id: str = DEFAULT_WORKER,
@@ -71,7 +71,7 @@ def write_log(
     defaults = {"worker_id": worker_id, "timestamp": begin}
     records, least = [], (0, 0)
     for number, row in enumerate(rows):
-        records.append(_cells(Place(number), row, log.metrics, extras, defaults, least))
+        records.append(_cells(CheckedRow(number), row, log.metrics, extras, defaults, least))
         least = records[-1]["block_num"], records[-1]["exp_num"]
     return log.write(header, _pieces(header, records))
 
@@ -180,7 +180,7 @@ def header_of(metrics: Iterable[str], extras: Iterable[str]) -> tuple[str, ...]:
 
 
 def standard_cells(
-    at: Place, record: Mapping[str, object], least: tuple[int, int] = (0, 0)
+    at: CheckedRow, record: Mapping[str, object], least: tuple[int, int] = (0, 0)
 ) -> dict[str, Any]:
     """Check the standard columns that all writers share; return their cells.
 
@@ -199,8 +199,8 @@ def standard_cells(
 
 
 def _cells(
-    at: Place,
-    row: LogRow,
+    at: CheckedRow,
+    row: L2LoggerRow,
     metrics: tuple[str, ...],
     extras: list[str],
     defaults: Mapping[str, object],

@@ -5,13 +5,13 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.logs.learnkit.format import Log
+from evaluation.logs.learnkit.format import LearnkitLog
 
 NOT_DONE_POLICIES: Final = ("keep", "drop")
 
 
 @dataclass(frozen=True)
-class Episodes:
+class LearnkitEpisodes:
     """The E episodes of a log in order of their numbers.
 
     Attributes:
@@ -32,7 +32,7 @@ class Episodes:
     complete: np.ndarray
 
 
-def episodes(log: Log, measure: str = "reward", not_done: str = "keep") -> Episodes:
+def episodes(log: LearnkitLog, measure: str = "reward", not_done: str = "keep") -> LearnkitEpisodes:
     """Average the sub-episodes of each episode.
 
     Args:
@@ -67,7 +67,7 @@ def episodes(log: Log, measure: str = "reward", not_done: str = "keep") -> Episo
     with np.errstate(invalid="ignore"):
         mean = total / measured
     steps = np.bincount(place, [row.steps or 0 for row in rows], len(episode))
-    return Episodes(
+    return LearnkitEpisodes(
         block=np.array([row.block for row in rows], np.int64)[first],
         episode=episode,
         value=mean,

@@ -62,7 +62,7 @@ def is_measure(column: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class LogRow:
+class LearnkitRow:
     """One sub-episode of a log, or one batch of classification learning.
 
     Attributes:
@@ -99,7 +99,7 @@ class LogRow:
     extras: Mapping[str, Scalar] = field(default_factory=dict)
 
 
-class Block(NamedTuple):
+class LearnkitBlock(NamedTuple):
     """A maximal run of episodes with one class and one set of parameters inside a phase.
 
     Attributes:
@@ -120,7 +120,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Log:
+class LearnkitLog:
     """A whole log of one run.
 
     Attributes:
@@ -133,8 +133,8 @@ class Log:
 
     path: Path
     measures: tuple[str, ...]
-    blocks: tuple[Block, ...]
-    rows: tuple[LogRow, ...]
+    blocks: tuple[LearnkitBlock, ...]
+    rows: tuple[LearnkitRow, ...]
     warnings: tuple[Problem, ...]
 
 

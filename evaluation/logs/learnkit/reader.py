@@ -19,9 +19,9 @@ from evaluation.logs.learnkit.format import (
     STANDARD_COLUMNS,
     TERMINATIONS,
     WITH_LABELS,
-    Block,
-    Log,
-    LogRow,
+    LearnkitBlock,
+    LearnkitLog,
+    LearnkitRow,
     is_measure,
     parse_phase,
 )
@@ -45,14 +45,15 @@ _DEFAULTS = {
 }
 
 
-def read_log(path: str | os.PathLike[str]) -> Log:
+def read_log(path: str | os.PathLike[str]) -> LearnkitLog:
     """Read and check the log directory of one run.
 
     Args:
       path: the directory of the run, with those of the workers.
 
     Returns:
-      The `Log`, incomplete rows included; its ``warnings`` are about unusual but allowed content.
+      The `LearnkitLog`, incomplete rows included; its ``warnings`` are about unusual but allowed
+      content.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.
@@ -90,7 +91,7 @@ class _Key(NamedTuple):
     block: int
 
 
-def _read(root: Path) -> tuple[Log | None, list[Problem]]:
+def _read(root: Path) -> tuple[LearnkitLog | None, list[Problem]]:
     """The log, or None if it has an error, and all problems."""
     problems = Problems()
     if not root.is_dir():
@@ -109,7 +110,9 @@ def _read(root: Path) -> tuple[Log | None, list[Problem]]:
     if problems.fatal:
         return None, problems.problems
     rows = tuple(item.row for item in placed)
-    return Log(root, tuple(measures), blocks, rows, tuple(problems.problems)), problems.problems
+    return LearnkitLog(
+        root, tuple(measures), blocks, rows, tuple(problems.problems)
+    ), problems.problems
 
 
 def _read_reports(root: Path, problems: Problems) -> dict[_Key, JsonMapping]:
@@ -173,7 +176,7 @@ def _read_table(
             yield Placed(dataclasses.replace(row, block=key.block, params=params), cells)
 
 
-def _parse_row(cells: Cells, measures: Sequence[str]) -> LogRow:
+def _parse_row(cells: Cells, measures: Sequence[str]) -> LearnkitRow:
     """One row without the fields of its key; it is meaningless if its cells are not sound."""
     text = cells.text
     task, sub_task = cells.count("task") or 0, cells.count("sub_task") or 0
@@ -190,7 +193,7 @@ def _parse_row(cells: Cells, measures: Sequence[str]) -> LogRow:
         name: cells.number(name) if text[name] or name == REWARD or labelled else math.nan
         for name in measures
     }
-    return LogRow(
+    return LearnkitRow(
         phase=text["phase"],
         class_name=text["class_name"],
         params={},
@@ -208,12 +211,12 @@ def _parse_row(cells: Cells, measures: Sequence[str]) -> LogRow:
     )
 
 
-def _checked_blocks(placed: Sequence[Placed]) -> tuple[Block, ...]:
+def _checked_blocks(placed: Sequence[Placed]) -> tuple[LearnkitBlock, ...]:
     """All blocks in order of number, checked to have one meaning each."""
-    meanings: dict[int, list[Block]] = {}
+    meanings: dict[int, list[LearnkitBlock]] = {}
     for row, cells in placed:
         number, kind = parse_phase(row.phase) or (0, "")
-        block = Block(row.block, row.phase, number, kind, row.class_name, row.params)
+        block = LearnkitBlock(row.block, row.phase, number, kind, row.class_name, row.params)
         versions = meanings.setdefault(row.block, [block])
         if block in versions:
             continue

@@ -12,7 +12,7 @@ from evaluation.closing import Closing
 from evaluation.files import whole_directory
 from evaluation.json_types import JsonMapping
 from evaluation.logs import home
-from evaluation.logs.cells import Place, Scalar
+from evaluation.logs.cells import CheckedRow, Scalar
 from evaluation.logs.learnkit.format import (
     DATA_FILE,
     LAST_COLUMNS,
@@ -22,7 +22,7 @@ from evaluation.logs.learnkit.format import (
     SOURCES,
     STANDARD_COLUMNS,
     TERMINATIONS,
-    LogRow,
+    LearnkitRow,
     is_measure,
     parse_phase,
 )
@@ -33,7 +33,7 @@ from evaluation.logs.texts import write_line
 def write_log(
     base_dir: str | os.PathLike[str],
     name: str,
-    rows: Iterable[LogRow],
+    rows: Iterable[LearnkitRow],
     start: datetime | None = None,
     syllabus: str | None = None,
 ) -> Path:
@@ -107,7 +107,7 @@ class RunLogger(Closing):
         self.directory.mkdir(parents=True)
         self._tree = _Tree(self.directory, flush=True)
         self._lock = threading.Lock()
-        self._last: LogRow | None = None
+        self._last: LearnkitRow | None = None
 
     def log(
         self,
@@ -121,7 +121,7 @@ class RunLogger(Closing):
         measures: Mapping[str, float] | None = None,
         reward: float | None = None,
         **columns: Any,
-    ) -> LogRow:
+    ) -> LearnkitRow:
         """Log one sub-episode.
 
         Args:
@@ -133,8 +133,8 @@ class RunLogger(Closing):
           timestamp: local time; now if None.
           measures: columns whose names start with ``score``, and ``reward`` if not given below.
           reward: of the sub-episode.
-          **columns: any other field of `LogRow`: ``sub_task``, ``worker``, ``seed``, ``steps``,
-            ``termination_status``, ``source``, ``extras``.
+          **columns: any other field of `LearnkitRow`: ``sub_task``, ``worker``, ``seed``,
+            ``steps``, ``termination_status``, ``source``, ``extras``.
 
         Returns:
           The written row.
@@ -145,7 +145,7 @@ class RunLogger(Closing):
         values = {**({} if reward is None else {REWARD: reward}), **(measures or {})}
         with self._lock:
             last = self._last
-            row = LogRow(
+            row = LearnkitRow(
                 phase=phase,
                 class_name=class_name,
                 params=params or {},
@@ -188,7 +188,7 @@ class _Tree(Closing):
         self._flush = flush
         self._closed = False
         self._header: list[str] = []
-        self._last: LogRow | None = None
+        self._last: LearnkitRow | None = None
         self._phases: dict[str, int] = {}
         self._blocks: dict[int, tuple[str, str, str]] = {}
         self._reported: set[tuple[str, int]] = set()
@@ -202,7 +202,7 @@ class _Tree(Closing):
             self._stream.close()
             self._stream = None
 
-    def add(self, row: LogRow) -> None:
+    def add(self, row: LearnkitRow) -> None:
         """Check a row and append it to its table.
 
         Raises:
@@ -210,7 +210,7 @@ class _Tree(Closing):
         """
         if self._closed:
             raise ValueError("the log is closed: no row can be added")
-        at, header = Place(self.count), self._header or _header(row)
+        at, header = CheckedRow(self.count), self._header or _header(row)
         cells = _cells(at, row, self._last, header)
         params = at.params("params", row.params)
         meaning = (row.phase, row.class_name, params)
@@ -257,14 +257,16 @@ def _append(path: Path, values: Sequence[Scalar]) -> None:
         write_line(stream, values)
 
 
-def _header(row: LogRow) -> list[str]:
+def _header(row: LearnkitRow) -> list[str]:
     """The columns of a log, in the order of the framework of 2020."""
     last = [name for name in LAST_COLUMNS if name in row.extras]
     extras = [name for name in row.extras if name not in last]
     return [*STANDARD_COLUMNS, *extras, *row.measures, *last]
 
 
-def _cells(at: Place, row: LogRow, last: LogRow | None, header: Sequence[str]) -> dict[str, Scalar]:
+def _cells(
+    at: CheckedRow, row: LearnkitRow, last: LearnkitRow | None, header: Sequence[str]
+) -> dict[str, Scalar]:
     """The checked cells of a row."""
     phase = parse_phase(row.phase)
     if phase is None:
@@ -295,7 +297,7 @@ def _cells(at: Place, row: LogRow, last: LogRow | None, header: Sequence[str]) -
     return cells | {name: at.extra(name, value) for name, value in row.extras.items()}
 
 
-def _check_columns(at: Place, row: LogRow, header: Sequence[str]) -> None:
+def _check_columns(at: CheckedRow, row: LearnkitRow, header: Sequence[str]) -> None:
     if not row.measures:
         raise at.error(REWARD, "is missing, and so is any column that starts with 'score'")
     for name in row.measures:

@@ -22,7 +22,7 @@ LEAST_SATURATION = 0.2
 """Share of the expert's saturation below which a learner's sample efficiency is 0."""
 
 
-class Curve(NamedTuple):
+class ExpertCurve(NamedTuple):
     """Training curve of one expert: (n,) performance and number of each row's experience."""
 
     values: npt.NDArray[np.float64]
@@ -198,7 +198,7 @@ def over_runs(values: Numbers) -> Numbers:
     return Numbers(xp.where(count == 0, np.nan, mean), codes)
 
 
-def pad_experts(curves: Sequence[Sequence[Sequence[Curve]]], num_tasks: int) -> Experts:
+def pad_experts(curves: Sequence[Sequence[Sequence[ExpertCurve]]], num_tasks: int) -> Experts:
     """Pad curves, given by lifetime, task and run, to (L, K, S, Y)."""
     most = max((len(runs) for tasks in curves for runs in tasks), default=0)
     longest = max(

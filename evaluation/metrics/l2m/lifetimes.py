@@ -26,7 +26,7 @@ from evaluation.metrics.l2m.regimes import (
 from evaluation.metrics.l2m.scaling import (
     OFFSET,
     SCALE,
-    Range,
+    TaskRange,
     clamp,
     normalise,
     task_quantiles,
@@ -116,7 +116,7 @@ class Processed(NamedTuple):
     clamped: Array
     values: Array
     experts: Experts
-    ranges: Range
+    ranges: TaskRange
 
 
 class LifetimeMetrics(NamedTuple):
@@ -144,7 +144,7 @@ class LifetimeMetrics(NamedTuple):
     efficiency: SampleEfficiency
     tasks: dict[str, Numbers]
     lifetime: dict[str, Numbers]
-    extremes: Range
+    extremes: TaskRange
 
 
 @_QUIET
@@ -153,7 +153,7 @@ def process(
     structure: Structure,
     experts: Experts,
     options: MetricOptions,
-    ranges: Range | None = None,
+    ranges: TaskRange | None = None,
 ) -> Processed:
     """Smooth, clamp and normalise, in this order.
 
@@ -274,7 +274,7 @@ def lifetime_metrics(
     structure: Structure,
     experts: Experts,
     options: MetricOptions,
-    ranges: Range | None = None,
+    ranges: TaskRange | None = None,
 ) -> LifetimeMetrics:
     """Process the curves, then compute every metric; arguments as for `process` and `measure`."""
     processed = process(values, structure, experts, options, ranges)
@@ -318,29 +318,33 @@ def _joined(experts: Experts) -> tuple[Array, Array]:
     return experts.values.reshape(shape), mask.reshape(shape)
 
 
-def _per_regime(ends: Range, structure: Structure) -> tuple[Array, Array]:
+def _per_regime(ends: TaskRange, structure: Structure) -> tuple[Array, Array]:
     low, high = (take(end, structure.tasks)[..., None] for end in ends)
     return low, high
 
 
-def _per_run(ends: Range) -> tuple[Array, Array]:
+def _per_run(ends: TaskRange) -> tuple[Array, Array]:
     low, high = (end[..., None, None] for end in ends)
     return low, high
 
 
-def _whole_run(ranges: Range) -> Range:
+def _whole_run(ranges: TaskRange) -> TaskRange:
     xp = namespace(ranges.low)
     low = xp.min(xp.where(xp.isnan(ranges.low), np.inf, ranges.low), axis=-1, keepdims=True)
     high = xp.max(xp.where(xp.isnan(ranges.high), -np.inf, ranges.high), axis=-1, keepdims=True)
-    return Range(xp.broadcast_to(low, ranges.low.shape), xp.broadcast_to(high, ranges.high.shape))
+    return TaskRange(
+        xp.broadcast_to(low, ranges.low.shape), xp.broadcast_to(high, ranges.high.shape)
+    )
 
 
-def _without_rounding(ranges: Range) -> Range:
+def _without_rounding(ranges: TaskRange) -> TaskRange:
     """Ranges with zero width where the width is only the rounding error of smoothing."""
     xp = namespace(ranges.low)
     scale = xp.maximum(xp.abs(ranges.low), xp.abs(ranges.high))
     least = scale * (ROUNDING * float(np.finfo(ranges.low.dtype).eps))
-    return Range(ranges.low, xp.where(ranges.high - ranges.low <= least, ranges.low, ranges.high))
+    return TaskRange(
+        ranges.low, xp.where(ranges.high - ranges.low <= least, ranges.low, ranges.high)
+    )
 
 
 def _non_finite(values: Array, structure: Structure) -> Array:

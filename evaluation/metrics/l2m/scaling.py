@@ -15,7 +15,7 @@ OFFSET: Final = 1
 """Normalised performance runs from `OFFSET` to `OFFSET` + `SCALE`."""
 
 
-class Range(NamedTuple):
+class TaskRange(NamedTuple):
     """Lowest and highest value of each task; (..., K) each, NaN for a task without values."""
 
     low: Array
@@ -24,7 +24,7 @@ class Range(NamedTuple):
 
 def task_quantiles(
     values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
-) -> Range:
+) -> TaskRange:
     """The 10 % and 90 % quantiles of each task's values, by linear interpolation.
 
     Args:
@@ -35,7 +35,7 @@ def task_quantiles(
       expert_mask: (..., K, Y) which of them exist.
 
     Returns:
-      `Range` of (..., K).
+      `TaskRange` of (..., K).
 
     Source: l2metrics 3.1.
     """
@@ -52,12 +52,12 @@ def task_quantiles(
         low, high = _quantiles(xp.concatenate(wide, -1), xp.concatenate(wide_masks, -1))
         lows.append(low)
         highs.append(high)
-    return Range(xp.stack(lows, axis=-1), xp.stack(highs, axis=-1))
+    return TaskRange(xp.stack(lows, axis=-1), xp.stack(highs, axis=-1))
 
 
 def task_range(
     values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
-) -> Range:
+) -> TaskRange:
     """The smallest and largest value of each task; arguments as for `task_quantiles`."""
     xp = namespace(values)
     member = tasks[..., None, :] == xp.arange(experts.shape[-2])[:, None]
@@ -69,7 +69,7 @@ def task_range(
         value = worse(by_task, by_expert)
         return xp.where(value == none, np.nan, value)
 
-    return Range(
+    return TaskRange(
         extreme(xp.min, xp.minimum, np.inf),
         extreme(xp.max, xp.maximum, -np.inf),
     )

@@ -4,8 +4,8 @@ The kernels are pure functions from padded arrays of trials, NumPy or JAX, to nu
 `rows` reduces them over trials, with intervals.
 """
 
+from evaluation.metrics.novelty.cells import CellMeasures as CellMeasures
 from evaluation.metrics.novelty.cells import Labels as Labels
-from evaluation.metrics.novelty.cells import Row as Row
 from evaluation.metrics.novelty.cells import kaplan_meier_median as kaplan_meier_median
 from evaluation.metrics.novelty.cells import rows as rows
 from evaluation.metrics.novelty.cells import wilson as wilson

@@ -48,7 +48,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Row:
+class CellMeasures:
     """Measures of the trials of one cell or of several.
 
     Attributes:
@@ -83,7 +83,7 @@ def rows(
     resamples: int = RESAMPLES,
     wsu: bool = False,
     custom: Mapping[str, Numbers] | None = None,
-) -> list[Row]:
+) -> list[CellMeasures]:
     """Compute all rows: cells first, then levels, difficulties, groups and all trials.
 
     Args:
@@ -124,7 +124,7 @@ def rows(
         if wsu and values["mean_delay"].reasons == Reason.NOT_DETECTED:
             values["mean_delay"] = _one(0.0, Reason.NOT_DETECTED)
         cell = kind, level, difficulty, visibility, hint, int(members.sum())
-        result.append(Row(*cell, values, counts))
+        result.append(CellMeasures(*cell, values, counts))
     return result
 
 

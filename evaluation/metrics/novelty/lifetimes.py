@@ -27,7 +27,7 @@ AT_ONCE: Final = 2**22
 """Maximum of predictions that are scored at a time."""
 
 
-class Predictions(NamedTuple):
+class EpisodePredictions(NamedTuple):
     """Agents' predictions at the end of each episode, and the truth.
 
     Attributes:
@@ -59,14 +59,14 @@ class Predictions(NamedTuple):
         return np.asarray((self.probability >= self.threshold) | by_level)
 
 
-def is_default(predictions: Predictions) -> bool:
+def is_default(predictions: EpisodePredictions) -> bool:
     """Whether all predictions have the default value: nothing is novel."""
     silent = (predictions.level == 0) & (predictions.probability == 0)
     # A threshold of 0 is always reached, so it does not count as a prediction.
     return bool((silent & np.isin(predictions.threshold, (0, 1))).all())
 
 
-def novelty_by_block(predictions: Predictions) -> dict[str, Numbers]:
+def novelty_by_block(predictions: EpisodePredictions) -> dict[str, Numbers]:
     """Score predictions block by block.
 
     Returns:
@@ -97,7 +97,7 @@ def novelty_by_block(predictions: Predictions) -> dict[str, Numbers]:
     }
 
 
-def novelty_by_lifetime(predictions: Predictions) -> dict[str, Numbers]:
+def novelty_by_lifetime(predictions: EpisodePredictions) -> dict[str, Numbers]:
     """Score predictions over each whole lifetime.
 
     Returns:
@@ -119,7 +119,7 @@ def novelty_by_lifetime(predictions: Predictions) -> dict[str, Numbers]:
     }
 
 
-def _of_lifetimes(predictions: Predictions) -> dict[str, Numbers]:
+def _of_lifetimes(predictions: EpisodePredictions) -> dict[str, Numbers]:
     novel, reported = predictions.novel, predictions.reported
     probability = predictions.probability.astype(np.float64)
     shape = probability.shape
@@ -199,7 +199,7 @@ def trial_spans(novel: Booleans) -> list[tuple[int, int, int]]:
     return list(zip(firsts, begins, ends, strict=True))
 
 
-def trials_of(predictions: Predictions, reported: Booleans) -> Trials:
+def trials_of(predictions: EpisodePredictions, reported: Booleans) -> Trials:
     """The trials of every lifetime, leaves (L, N, E') and (L, N), without performance."""
     spans = trial_spans(predictions.novel)
     lifetimes, longest = len(reported), max(end - first for first, _, end in spans)
@@ -217,7 +217,7 @@ def trials_of(predictions: Predictions, reported: Booleans) -> Trials:
     return Trials(missing, missing, probability, threshold, *wide)
 
 
-def _over_trials(predictions: Predictions, reported: Booleans) -> dict[str, Numbers]:
+def _over_trials(predictions: EpisodePredictions, reported: Booleans) -> dict[str, Numbers]:
     """(L,) means over the trials of a lifetime that have a value."""
     novel = predictions.novel
     if not novel.any():

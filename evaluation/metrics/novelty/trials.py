@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.metrics.numerics import Array, Numbers, namespace
-from evaluation.metrics.registry import Lifetime, Row, over_all, over_lifetimes
+from evaluation.metrics.registry import Lifetime, MetricRow, over_all, over_lifetimes
 
 
 class Trials(NamedTuple):
@@ -58,7 +58,7 @@ def flagged(trials: Trials) -> Array:
     return (trials.probability >= trials.threshold) & inside
 
 
-def custom_of_trials(rows: Sequence[Row], trials: Trials) -> Mapping[str, Numbers]:
+def custom_of_trials(rows: Sequence[MetricRow], trials: Trials) -> Mapping[str, Numbers]:
     """Custom metrics of each of T trials; metrics of blocks and tasks are averaged.
 
     Raises:

@@ -137,7 +137,7 @@ class Estimator(Protocol):
 def estimators(table: Floats, names: Collection[str]) -> Iterator[Estimator]:
     """Yield estimators of some `STATISTICS` of the columns (C, L), each with a value."""
     if "mean" in names:
-        yield _Mean(table)
+        yield _ResampledMean(table)
     if "std" in names:
         yield _Spread(table)
     rank_names = [name for name in ("median", "interquartile_mean") if name in names]
@@ -145,7 +145,7 @@ def estimators(table: Floats, names: Collection[str]) -> Iterator[Estimator]:
         yield _Ranked(table, rank_names)
 
 
-class _Draws:
+class _DrawnCounts:
     """Number of drawn lifetimes that have a value."""
 
     def __init__(self, valid: npt.NDArray[np.bool_]) -> None:
@@ -161,7 +161,7 @@ class _Draws:
         return counts
 
 
-class _Mean:
+class _ResampledMean:
     """Means of resamples."""
 
     def __init__(self, table: Floats) -> None:
@@ -169,7 +169,7 @@ class _Mean:
         self.centre, deviations = centred(table, valid)
         bits = EXACT_BITS - table.shape[1].bit_length()
         whole, self.exponents = whole_numbers(deviations, bits)
-        self.whole, self.draws = whole.T, _Draws(valid)
+        self.whole, self.draws = whole.T, _DrawnCounts(valid)
 
     def __call__(self, weights: Floats) -> Mapping[str, Floats]:
         draws = self.draws(weights)
@@ -196,7 +196,7 @@ class _Spread:
         high = np.floor(np.ldexp(whole, -self.bits))
         low = whole - np.ldexp(high, self.bits)
         self.parts = tuple(part.T for part in (high, low, high * high, high * low, low * low))
-        self.draws = _Draws(valid)
+        self.draws = _DrawnCounts(valid)
 
     def __call__(self, weights: Floats) -> Mapping[str, Floats]:
         draws = self.draws(weights).astype(np.int64)

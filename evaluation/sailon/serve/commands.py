@@ -82,7 +82,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     note = (lambda text: None) if arguments.quiet else _say
     broker = transport.Rabbit(arguments.broker, note=note)
     try:
-        serving = server.Server(
+        serving = server.ExperimentServer(
             plan, broker, agents=arguments.agents, out=arguments.out, pictures=renderer, note=note
         )
         note(f"waiting for {arguments.agents} agents")

@@ -27,7 +27,7 @@ MOST_PROBLEMS: Final = 100
 Send = Callable[[Delivery, JsonMapping], None]
 
 
-class Gone(Exception):
+class AgentGone(Exception):
     """The agent no longer answers; the message says why."""
 
 
@@ -68,10 +68,10 @@ class Conversation:
         Others are refused and noted. A request that was answered already is answered again.
 
         Raises:
-          Gone: the agent was silent for too long, or cannot be reached any more.
+          AgentGone: the agent was silent for too long, or cannot be reached any more.
         """
         if self._gone:
-            raise Gone(self._gone)
+            raise AgentGone(self._gone)
         limit = self._limit if limit is None else limit
         end = self._clock.now() + limit
         while True:
@@ -119,7 +119,7 @@ class Conversation:
     def _leave(self, reason: str) -> None:
         self._gone = reason
         self.note(reason)
-        raise Gone(reason)
+        raise AgentGone(reason)
 
     def _again(self, delivery: Delivery) -> bool:
         """Answer a repeated request as before; return whether it was one."""
@@ -179,7 +179,7 @@ class RemoteAgent:
     def _receive(self, *expected: str, limit: float | None = None) -> Message:
         try:
             return self.talk.receive(*expected, limit=limit)
-        except Gone:
+        except AgentGone:
             self.end_training_early = self.end_experiment_early = True
             raise
 

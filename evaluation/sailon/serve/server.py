@@ -58,7 +58,7 @@ class Seat:
     error: BaseException | None = None
 
 
-class Server:
+class ExperimentServer:
     """Plays an experiment with every agent that asks for one.
 
     Args:
@@ -192,13 +192,13 @@ class Server:
             "experiment_timeout": limit,
         }
 
-    def _options(self, seat: Seat, request: Message) -> interactive.Options:
+    def _options(self, seat: Seat, request: Message) -> interactive.PlayOptions:
         def keep(results: Results) -> None:
             seat.results = results
             if seat.out is not None:
                 results.write(seat.out / "results.parquet")
 
-        return interactive.Options(
+        return interactive.PlayOptions(
             clock=self._clock,
             wall=self._wall,
             pictures=self._pictures,
@@ -207,13 +207,15 @@ class Server:
             trial_over=keep,
         )
 
-    def _agent(self, talk: Conversation, secret: str, options: interactive.Options) -> RemoteAgent:
+    def _agent(
+        self, talk: Conversation, secret: str, options: interactive.PlayOptions
+    ) -> RemoteAgent:
         settings, trials = self._experiment.settings, len(self._experiment.trials)
         longest = settings.normal_timeout_seconds * settings.training_timeout_multiplier
         most = trials if options.most_trials is None else min(trials, options.most_trials)
         return RemoteAgent(talk, secret, most, longest, self._wall)
 
-    def _play(self, seat: Seat, agent: RemoteAgent, options: interactive.Options) -> None:
+    def _play(self, seat: Seat, agent: RemoteAgent, options: interactive.PlayOptions) -> None:
         """Play one experiment; in its own thread."""
         try:
             results = interactive.play(self._experiment, agent, options, seat.name)

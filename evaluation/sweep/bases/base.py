@@ -11,7 +11,7 @@ import pyarrow as pa
 from evaluation import agents
 from evaluation.checkpoints.stopping import Stop
 from evaluation.sweep.axes import Value
-from evaluation.sweep.grid import Cell, Keys
+from evaluation.sweep.grid import GroupKeys, SweepCell
 from jaxsim.parameters import unknown
 
 Values = Mapping[str, Any]
@@ -46,7 +46,7 @@ METRICS: Final = pa.schema(
 
 
 @dataclass(frozen=True)
-class Place:
+class SweepFiles:
     """Files and folder of a sweep, and its stop signal.
 
     Attributes:
@@ -76,29 +76,29 @@ class Base(Protocol):
     def files(self, values: Values) -> list[str]:
         """Values that name files, which are copied into the plan."""
 
-    def check(self, values: Values, place: Place) -> None:
+    def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell before anything is played.
 
         Raises:
           ValueError: a value is wrong; the message says what to change.
         """
 
-    def keys(self, values: Values, place: Place) -> Keys:
+    def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Keys of a cell; cells with equal keys may share a program or a call."""
 
     def lanes(self, values: Values) -> int:
         """Number of lanes of a cell."""
 
-    def steps(self, values: Values, place: Place) -> int:
+    def steps(self, values: Values, place: SweepFiles) -> int:
         """Most environment steps of a cell."""
 
-    def episodes(self, values: Values, place: Place) -> int:
+    def episodes(self, values: Values, place: SweepFiles) -> int:
         """Number of rows of a cell."""
 
-    def bytes(self, values: Values, cells: int, place: Place) -> int:
+    def bytes(self, values: Values, cells: int, place: SweepFiles) -> int:
         """Memory of a pack, in addition to that of the process."""
 
-    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
+    def play(self, cells: Sequence[SweepCell], place: SweepFiles) -> PackResults:
         """Play the cells of a pack; the result does not depend on time or machine."""
 
     def schema(self) -> pa.Schema:
@@ -149,7 +149,7 @@ def agent_files(values: Values, field: str = "agent") -> list[str]:
     return [f"{stem}{agents.SUFFIX}" if stem else name]
 
 
-def agent_of(values: Values, place: Place, field: str = "agent") -> str:
+def agent_of(values: Values, place: SweepFiles, field: str = "agent") -> str:
     """Name of an agent, with the path of the copy of its file."""
     name = str(values[field])
     files = agent_files(values, field)

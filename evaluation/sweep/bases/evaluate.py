@@ -19,7 +19,7 @@ from evaluation.metrics.statistics import DEFAULT_LEVEL, bootstrap_interval, des
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases.base import (
     PackResults,
-    Place,
+    SweepFiles,
     Values,
     agent_files,
     agent_of,
@@ -27,7 +27,7 @@ from evaluation.sweep.bases.base import (
     paths,
     typed,
 )
-from evaluation.sweep.grid import Cell, Keys
+from evaluation.sweep.grid import GroupKeys, SweepCell
 from jaxsim import Totals, counters, registry
 from jaxsim.pytrees import Params
 
@@ -51,14 +51,14 @@ ROWS: Final = pa.schema(
     ]
 )
 NAMES: Final = ("performance", "length", "fallen", "survived", "nonfinite")
-"""Metrics of a cell; `Row` of `evaluation.evaluate.job` defines them."""
+"""Metrics of a cell; `ComparisonRow` of `evaluation.evaluate.job` defines them."""
 BYTES_A_LANE: Final = 4096
 """Memory of an episode while it is played; measured on level 200."""
 HOST_TASKS: Final = ("CartPole3D", "CartPole3DLeans")
 """Tasks that can leave their parameters in NumPy arrays, which are faster to stack."""
 
 
-class Evaluate:
+class EvaluateBase:
     """The base "evaluate"; see `Base`."""
 
     name = "evaluate"
@@ -72,7 +72,7 @@ class Evaluate:
         """The file of the agent, if it is from one."""
         return agent_files(values)
 
-    def check(self, values: Values, place: Place) -> None:
+    def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell."""
         typed(values, {"agent": str, "task": str, "level": int, "difficulty": str})
         typed(values, {"episodes": int, "seed": int})
@@ -87,23 +87,23 @@ class Evaluate:
             raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
         agents.check_fit(agent, env, str(values["agent"]), params)
 
-    def keys(self, values: Values, place: Place) -> Keys:
+    def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Agent and environment determine the program, the seed determines the call."""
-        return Keys((values["agent"], values["task"], _make(values)[0]), values["seed"])
+        return GroupKeys((values["agent"], values["task"], _make(values)[0]), values["seed"])
 
     def lanes(self, values: Values) -> int:
         """One lane per episode."""
         return int(values["episodes"])
 
-    def episodes(self, values: Values, place: Place) -> int:
+    def episodes(self, values: Values, place: SweepFiles) -> int:
         """Episodes of a cell."""
         return int(values["episodes"])
 
-    def steps(self, values: Values, place: Place) -> int:
+    def steps(self, values: Values, place: SweepFiles) -> int:
         """Steps, if every episode has its greatest length."""
         return int(values["episodes"]) * int(_make(values)[0].max_steps)
 
-    def bytes(self, values: Values, cells: int, place: Place) -> int:
+    def bytes(self, values: Values, cells: int, place: SweepFiles) -> int:
         """Memory of the lanes."""
         return BYTES_A_LANE * cells * int(values["episodes"])
 
@@ -111,7 +111,7 @@ class Evaluate:
         """Columns of the rows."""
         return ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
+    def play(self, cells: Sequence[SweepCell], place: SweepFiles) -> PackResults:
         """Play a pack as one rollout."""
         first = cells[0].values
         episodes, seed = int(first["episodes"]), int(first["seed"])
@@ -217,4 +217,4 @@ def _metrics(numbers: np.ndarray, episodes: int, totals: Totals, seed: int) -> p
     return metrics_table(numbers.tolist(), NAMES, results, np.full(count.shape, None))
 
 
-BASE: Final = Evaluate()
+BASE: Final = EvaluateBase()

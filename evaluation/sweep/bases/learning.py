@@ -18,8 +18,8 @@ from evaluation.files import ResultFiles
 from evaluation.json_types import JsonMapping
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
-from evaluation.sweep.bases.base import METRICS, Place, Values, agent_of, below
-from evaluation.sweep.grid import Cell
+from evaluation.sweep.bases.base import METRICS, SweepFiles, Values, agent_of, below
+from evaluation.sweep.grid import SweepCell
 from evaluation.tasks import Tasks
 from jaxsim import registry, training
 from jaxsim.agents import Agent
@@ -93,7 +93,7 @@ def fixed_settings(values: Values) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted((name, v) for name, v in settings.items() if name not in BOUNDS))
 
 
-def agent_with(cells: Sequence[Values], lifetimes: int, place: Place) -> Agent:
+def agent_with(cells: Sequence[Values], lifetimes: int, place: SweepFiles) -> Agent:
     """The agent of some cells, each with `lifetimes` lifetimes, in this order.
 
     Raises:
@@ -121,7 +121,7 @@ def agent_with(cells: Sequence[Values], lifetimes: int, place: Place) -> Agent:
     return training.get(name, settings)
 
 
-def player_with(cells: Sequence[Values], lifetimes: int, place: Place) -> SavedAgent:
+def player_with(cells: Sequence[Values], lifetimes: int, place: SweepFiles) -> SavedAgent:
     """The agent with its memory; an agent from a checkpoint is alone in its pack."""
     name = str(cells[0]["agent"])
     if name.startswith(PREFIX):
@@ -130,7 +130,7 @@ def player_with(cells: Sequence[Values], lifetimes: int, place: Place) -> SavedA
 
 
 def play(
-    cells: Sequence[Cell], schedule: Schedule, lifetimes: int, width: int, place: Place
+    cells: Sequence[SweepCell], schedule: Schedule, lifetimes: int, width: int, place: SweepFiles
 ) -> list[Records]:
     """Play the cells of a pack in parallel, with checkpoints; return the records of each cell."""
     seed = int(cells[0].values["seed"])
@@ -170,12 +170,12 @@ FILES: Final = ResultFiles("done", ())
 
 
 def _play_with_checkpoints(
-    cells: Sequence[Cell],
+    cells: Sequence[SweepCell],
     schedule: Schedule,
     saved_agent: SavedAgent,
     lifetimes: int,
     width: int,
-    place: Place,
+    place: SweepFiles,
     play: Callable[[Checkpoints | None], Records],
 ) -> Records:
     """Play with checkpoints in the sweep's folder, and remove them in the end."""
@@ -208,7 +208,7 @@ def _play_with_checkpoints(
     return records
 
 
-def rows(cells: Sequence[Cell], records: Sequence[Records]) -> pa.Table:
+def rows(cells: Sequence[SweepCell], records: Sequence[Records]) -> pa.Table:
     """Table with one row per episode."""
     parts = []
     for cell, one in zip(cells, records, strict=True):
@@ -225,7 +225,7 @@ def rows(cells: Sequence[Cell], records: Sequence[Records]) -> pa.Table:
 
 
 def metrics(
-    cells: Sequence[Cell], entries_of_cells: Sequence[Mapping[str, JsonMapping]]
+    cells: Sequence[SweepCell], entries_of_cells: Sequence[Mapping[str, JsonMapping]]
 ) -> pa.Table:
     """Table with one row per cell and metric.
 
@@ -266,7 +266,7 @@ def most_steps(schedule: Schedule) -> int:
     )
 
 
-def bytes_of(values: Values, lifetimes: int, episodes: int, place: Place) -> int:
+def bytes_of(values: Values, lifetimes: int, episodes: int, place: SweepFiles) -> int:
     """Memory of some lifetimes: the agent's memory and the records."""
     if str(values["agent"]).startswith(PREFIX):
         return BYTES_AN_EPISODE * lifetimes * episodes

@@ -21,8 +21,8 @@ from evaluation.report import summarise_records
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
-from evaluation.sweep.bases.base import PackResults, Place, Values, agent_files, paths, typed
-from evaluation.sweep.grid import Cell, Keys
+from evaluation.sweep.bases.base import PackResults, SweepFiles, Values, agent_files, paths, typed
+from evaluation.sweep.grid import GroupKeys, SweepCell
 from jaxsim import counters
 
 FIELDS: Final[Mapping[str, Value | None]] = {
@@ -36,7 +36,7 @@ FIELDS: Final[Mapping[str, Value | None]] = {
 }
 
 
-class Run:
+class RunBase:
     """The base "run"; see `Base`."""
 
     name = "run"
@@ -50,7 +50,7 @@ class Run:
         """The syllabus, and the file of the agent, if it is from one."""
         return [str(values["syllabus"]), *agent_files(values)]
 
-    def check(self, values: Values, place: Place) -> None:
+    def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell."""
         typed(values, {"syllabus": str, "agent": str, "measure": str})
         typed(values, dict.fromkeys(("lifetimes", "seed", "width", "window"), int))
@@ -66,7 +66,7 @@ class Run:
         learning.player_with([values], values["lifetimes"], place)
         learning.worlds(_schedule(values, place))
 
-    def keys(self, values: Values, place: Place) -> Keys:
+    def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Program: agent and worlds. Call: all but the hyper-parameters that are data."""
         schedule = _schedule(values, place)
         program = (
@@ -77,21 +77,21 @@ class Run:
             len(schedule.variants),
         )
         call_values = paths(values, {}, learning.SETTINGS)
-        return Keys(program, tuple(sorted((name, str(v)) for name, v in call_values.items())))
+        return GroupKeys(program, tuple(sorted((name, str(v)) for name, v in call_values.items())))
 
     def lanes(self, values: Values) -> int:
         """One lane per lifetime and concurrent episode."""
         return int(values["lifetimes"]) * int(values["width"])
 
-    def episodes(self, values: Values, place: Place) -> int:
+    def episodes(self, values: Values, place: SweepFiles) -> int:
         """Episodes of all lifetimes."""
         return int(values["lifetimes"]) * _schedule(values, place).num_episodes
 
-    def steps(self, values: Values, place: Place) -> int:
+    def steps(self, values: Values, place: SweepFiles) -> int:
         """Steps of all lifetimes, if every episode has its greatest length."""
         return int(values["lifetimes"]) * learning.most_steps(_schedule(values, place))
 
-    def bytes(self, values: Values, cells: int, place: Place) -> int:
+    def bytes(self, values: Values, cells: int, place: SweepFiles) -> int:
         """Memory of the lifetimes of a pack."""
         episodes = _schedule(values, place).num_episodes
         return learning.bytes_of(values, cells * int(values["lifetimes"]), episodes, place)
@@ -100,7 +100,7 @@ class Run:
         """Columns of the rows."""
         return learning.ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
+    def play(self, cells: Sequence[SweepCell], place: SweepFiles) -> PackResults:
         """Play a pack as one schedule."""
         values = cells[0].values
         schedule = _schedule(values, place)
@@ -117,7 +117,7 @@ class Run:
         return PackResults(learning.rows(cells, records), learning.metrics(cells, entries_of_cells))
 
 
-def _schedule(values: Values, place: Place) -> Schedule:
+def _schedule(values: Values, place: SweepFiles) -> Schedule:
     parameters = paths(values, FIELDS, learning.SETTINGS)
     return learning.schedule_with(_loaded(place.file(values["syllabus"])), parameters)
 
@@ -137,4 +137,4 @@ def _entries(report: JsonMapping) -> JsonObject:
     return entries
 
 
-BASE: Final = Run()
+BASE: Final = RunBase()

@@ -20,14 +20,14 @@ from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
 from evaluation.sweep.bases.base import (
     PackResults,
-    Place,
+    SweepFiles,
     Values,
     agent_files,
     agent_of,
     no_such,
     typed,
 )
-from evaluation.sweep.grid import Cell, Keys
+from evaluation.sweep.grid import GroupKeys, SweepCell
 
 FIELDS: Final[Mapping[str, Value | None]] = {
     "agent": "pd",
@@ -61,7 +61,7 @@ STEPS: Final = 200
 BYTES_A_ROW: Final = 1024
 
 
-class Sailon:
+class SailonBase:
     """The base "sailon evaluate"; see `Base`."""
 
     name = "sailon evaluate"
@@ -75,7 +75,7 @@ class Sailon:
         """Files of agent and baseline, if they are from files."""
         return [*agent_files(values), *agent_files(values, "baseline")]
 
-    def check(self, values: Values, place: Place) -> None:
+    def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell."""
         unknown_names = [name for name in values if name not in FIELDS]
         if unknown_names:
@@ -86,24 +86,24 @@ class Sailon:
         _job([values], place).settings()
         _job([values], place).playing()
 
-    def keys(self, values: Values, place: Place) -> Keys:
+    def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Program: agents and starts. Call: all fields but those of `TOGETHER`."""
         call_values = tuple((name, values[name]) for name in FIELDS if name not in TOGETHER)
-        return Keys((values["agent"], values["baseline"], values["starts"]), call_values)
+        return GroupKeys((values["agent"], values["baseline"], values["starts"]), call_values)
 
     def lanes(self, values: Values) -> int:
         """One lane per trial."""
         return int(values["trials"])
 
-    def episodes(self, values: Values, place: Place) -> int:
+    def episodes(self, values: Values, place: SweepFiles) -> int:
         """Episodes of all trials."""
         return int(values["trials"]) * int(values["episodes"])
 
-    def steps(self, values: Values, place: Place) -> int:
+    def steps(self, values: Values, place: SweepFiles) -> int:
         """Steps of agent and baseline, if every episode has its greatest length."""
         return 2 * STEPS * self.episodes(values, place)
 
-    def bytes(self, values: Values, cells: int, place: Place) -> int:
+    def bytes(self, values: Values, cells: int, place: SweepFiles) -> int:
         """Memory of the results of a pack."""
         return BYTES_A_ROW * cells * self.episodes(values, place)
 
@@ -111,7 +111,7 @@ class Sailon:
         """Columns of the rows."""
         return ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
+    def play(self, cells: Sequence[SweepCell], place: SweepFiles) -> PackResults:
         """Play a pack as experiments."""
         by_cell: dict[int, tuple[pa.Table, JsonObject]] = {}
         for members in _experiments(cells):
@@ -126,13 +126,13 @@ class Sailon:
         )
 
 
-def _job(values: Sequence[Values], place: Place) -> evaluate.Job:
+def _job(values: Sequence[Values], place: SweepFiles) -> evaluate.EvaluationPlan:
     first = values[0]
 
     def each(name: str) -> tuple[Any, ...]:
         return tuple(dict.fromkeys(one[name] for one in values))
 
-    return evaluate.Job(
+    return evaluate.EvaluationPlan(
         agent_of(first, place),
         Path(),
         baseline=agent_of(first, place, "baseline"),
@@ -149,19 +149,19 @@ def _job(values: Sequence[Values], place: Place) -> evaluate.Job:
     )
 
 
-def _experiments(cells: Sequence[Cell]) -> list[list[Cell]]:
+def _experiments(cells: Sequence[SweepCell]) -> list[list[SweepCell]]:
     """Groups of cells with all combinations of their levels, difficulties and visibilities."""
     values = [tuple(cell.values[name] for name in TOGETHER) for cell in cells]
     sizes = [len(set(column)) for column in zip(*values, strict=True)]
     if len(set(values)) == len(values) == np.prod(sizes):
         return [list(cells)]
-    rows: dict[tuple[Value, ...], list[Cell]] = {}
+    rows: dict[tuple[Value, ...], list[SweepCell]] = {}
     for cell, (_, *rest) in zip(cells, values, strict=True):
         rows.setdefault(tuple(rest), []).append(cell)
     return list(rows.values())
 
 
-def _of_cell(cell: Cell, result: evaluate.Evaluation) -> tuple[pa.Table, JsonObject]:
+def _of_cell(cell: SweepCell, result: evaluate.EvaluationResults) -> tuple[pa.Table, JsonObject]:
     values = cell.values
     tested, baseline = result.agent.tested(), result.baseline.tested()
     mask = (
@@ -192,4 +192,4 @@ def _of_cell(cell: Cell, result: evaluate.Evaluation) -> tuple[pa.Table, JsonObj
     return pa.Table.from_arrays(arrays, schema=ROWS), entries
 
 
-BASE: Final = Sailon()
+BASE: Final = SailonBase()

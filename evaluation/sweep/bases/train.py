@@ -11,10 +11,10 @@ from evaluation.json_types import JsonObject
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
-from evaluation.sweep.bases.base import PackResults, Place, Values, agent_files, paths, typed
-from evaluation.sweep.grid import Cell, Keys
-from evaluation.train.course import Course, task_of
-from evaluation.train.curve import Curve
+from evaluation.sweep.bases.base import PackResults, SweepFiles, Values, agent_files, paths, typed
+from evaluation.sweep.grid import GroupKeys, SweepCell
+from evaluation.train.course import TrainingCourse, task_of
+from evaluation.train.curve import LearningCurve
 from jaxsim import counters
 
 FIELDS: Final[Mapping[str, Value | None]] = {
@@ -31,7 +31,7 @@ FIELDS: Final[Mapping[str, Value | None]] = {
 }
 
 
-class Train:
+class TrainBase:
     """The base "train"; see `Base`."""
 
     name = "train"
@@ -45,7 +45,7 @@ class Train:
         """The file of the agent, if it is from one."""
         return agent_files(values)
 
-    def check(self, values: Values, place: Place) -> None:
+    def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell."""
         typed(values, {"task": str, "level": int, "difficulty": str, "agent": str})
         whole_numbers = ("episodes", "eval-every", "eval-episodes", "lifetimes", "seed", "width")
@@ -58,26 +58,26 @@ class Train:
         learning.player_with([values], values["lifetimes"], place)
         learning.worlds(_schedule(values))
 
-    def keys(self, values: Values, place: Place) -> Keys:
+    def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Program: agent and worlds. Call: all but the hyper-parameters that are data."""
         fixed = learning.fixed_settings(values)
         program = values["agent"], _width(values), fixed, learning.worlds(_schedule(values))
         call_values = paths(values, {}, learning.SETTINGS)
-        return Keys(program, tuple(sorted((name, str(v)) for name, v in call_values.items())))
+        return GroupKeys(program, tuple(sorted((name, str(v)) for name, v in call_values.items())))
 
     def lanes(self, values: Values) -> int:
         """One lane per lifetime and concurrent episode."""
         return int(values["lifetimes"]) * _width(values)
 
-    def episodes(self, values: Values, place: Place) -> int:
+    def episodes(self, values: Values, place: SweepFiles) -> int:
         """Episodes of all lifetimes."""
         return int(values["lifetimes"]) * _schedule(values).num_episodes
 
-    def steps(self, values: Values, place: Place) -> int:
+    def steps(self, values: Values, place: SweepFiles) -> int:
         """Steps of all lifetimes, if every episode has its greatest length."""
         return int(values["lifetimes"]) * learning.most_steps(_schedule(values))
 
-    def bytes(self, values: Values, cells: int, place: Place) -> int:
+    def bytes(self, values: Values, cells: int, place: SweepFiles) -> int:
         """Memory of the lifetimes of a pack."""
         episodes = _schedule(values).num_episodes
         return learning.bytes_of(values, cells * int(values["lifetimes"]), episodes, place)
@@ -86,21 +86,21 @@ class Train:
         """Columns of the rows."""
         return learning.ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
+    def play(self, cells: Sequence[SweepCell], place: SweepFiles) -> PackResults:
         """Play a pack as one course."""
         values = cells[0].values
         records = learning.play(
             cells, _schedule(values), int(values["lifetimes"]), _width(values), place
         )
-        entries_of_cells = [_entries(Curve.of(one, int(values["seed"]))) for one in records]
+        entries_of_cells = [_entries(LearningCurve.of(one, int(values["seed"]))) for one in records]
         return PackResults(learning.rows(cells, records), learning.metrics(cells, entries_of_cells))
 
 
-def _course(values: Values) -> Course:
+def _course(values: Values) -> TrainingCourse:
     name = str(values["level"]) if values["level"] != "" else str(values["task"])
     task, parameters = task_of(name, str(values["difficulty"]) or None, ())
     all_parameters = {**dict(parameters), **paths(values, FIELDS, learning.SETTINGS)}
-    return Course(
+    return TrainingCourse(
         task,
         tuple(sorted(all_parameters.items())),
         int(values["eval-every"]),
@@ -117,7 +117,7 @@ def _width(values: Values) -> int:
     return _course(values).full_speed_width if width == "" else int(width)
 
 
-def _entries(curve: Curve) -> JsonObject:
+def _entries(curve: LearningCurve) -> JsonObject:
     """Performance in every evaluation, the last one first."""
 
     def entry(index: int) -> JsonObject:
@@ -131,4 +131,4 @@ def _entries(curve: Curve) -> JsonObject:
     return {"performance": entry(last), **by_episodes}
 
 
-BASE: Final = Train()
+BASE: Final = TrainBase()

@@ -5,10 +5,10 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from jaxsim.parameters import Parameter, Rows, Values
+from jaxsim.parameters import Parameter, RowMaker, Values
 from jaxsim.worlds.cartpole.types import Config, Params
 
-_number = Rows(Params()).number
+_number = RowMaker(Params()).number
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole"),

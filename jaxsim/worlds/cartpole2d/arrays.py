@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from jaxsim.worlds.cartpole2d.types import ZONES, Config, Motion, Scalar, State
+from jaxsim.worlds.cartpole.types import Motion, Scalar
+from jaxsim.worlds.cartpole2d.types import ZONES, Config, State
 
 SHAPES = {"p1": (4,), "reported": (4,), "zone_drag": (len(ZONES),), "tick": ()}
 """Names and shapes behind the batch axes."""

@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxsim.worlds.cartpole2d.types import DT, ZONES, Motion, Params, Scalar
+from jaxsim.worlds.cartpole.types import Motion, Scalar
+from jaxsim.worlds.cartpole2d.types import DT, ZONES, Params
 
 MAX_SPEED = 100.0  # m/s and rad/s, the original's limit on every velocity
 POLE_WIDTH = 0.06  # m, of the pole's square section

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxsim import backend, parameters, rng
 from jaxsim.parameters import Values
+from jaxsim.worlds.cartpole.types import Scalar
 from jaxsim.worlds.cartpole2d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole2d.levels import PARAMETERS, TASK, params_from_values
 from jaxsim.worlds.cartpole2d.types import (
@@ -16,7 +17,6 @@ from jaxsim.worlds.cartpole2d.types import (
     REWARD_STEPS,
     Config,
     Params,
-    Scalar,
     State,
 )
 from jaxsim.worlds.cartpole3d.types import Observation

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
+from jaxsim.worlds.cartpole.types import Motion, Scalar
 from jaxsim.worlds.cartpole2d import sensors
-from jaxsim.worlds.cartpole2d.types import ZONES, Config, Motion, Params, Scalar, State
+from jaxsim.worlds.cartpole2d.types import ZONES, Config, Params, State
 
 # Counter slots of one episode's start.
 _SLOT_CART, _SLOT_ZONES = 0, 1

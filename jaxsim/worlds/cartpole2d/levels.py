@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from jaxsim.parameters import Parameter, Rows, Values
+from jaxsim.parameters import Parameter, RowMaker, Values
 from jaxsim.worlds.cartpole2d.types import Config, Params
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
 
@@ -62,7 +62,7 @@ def params_of(level: int, difficulty: str, dtype: DTypeLike) -> Params:
     return jax.tree.map(lambda p: jnp.asarray(p, dtype), params)
 
 
-_number = Rows(Params()).number
+_number = RowMaker(Params()).number
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole"),

@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxsim.worlds.cartpole2d.types import Motion, Params, Scalar, State
+from jaxsim.worlds.cartpole.types import Motion, Scalar
+from jaxsim.worlds.cartpole2d.types import Params, State
 from jaxsim.worlds.cartpole3d.types import Observation, Vector
 
 RANGES = Motion(x=2.4, v=1.0, angle=6.0, rate=10.0)

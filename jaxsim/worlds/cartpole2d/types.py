@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import jax
 
-Scalar = jax.Array | float
+from jaxsim.worlds.cartpole.types import Motion, Scalar
 
 DT = 0.02  # s, one environment step is one physics tick
 REWARD_STEPS = 200  # the reward of step k is k over this
@@ -78,17 +78,6 @@ class Params:
     start_velocity: Scalar = 1.0  # m/s, of the cart
     start_rate: Scalar = 0.4  # rad/s, of the pole
     novelty_level: Scalar = 50.0  # catalogue number, for the records only
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Motion:
-    """Positions and velocities of cart and pole."""
-
-    x: Scalar  # () m, cart
-    v: Scalar  # () m/s, cart
-    angle: Scalar  # () rad, pole
-    rate: Scalar  # () rad/s, pole
 
 
 @jax.tree_util.register_dataclass

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.types import (
     RESTING,
-    Block,
     Config,
     Pose,
     Rail,
     Scalar,
+    Sphere,
     State,
     Supply,
     Vector,
@@ -130,7 +130,7 @@ def _check(values: Mapping[str, np.ndarray], config: Config) -> None:
             raise ValueError(f"{name!r} has shape {values[name].shape}, not {batch + shape}")
 
 
-def _blocks(values: Mapping[str, np.ndarray], config: Config, number: Number) -> tuple[Block, ...]:
+def _blocks(values: Mapping[str, np.ndarray], config: Config, number: Number) -> tuple[Sphere, ...]:
     batch = values["cart_yaw"].shape
     p = values.get("block_pos", np.zeros((*batch, 0, 3)))
     v = values.get("block_vel", np.zeros((*batch, 0, 3)))
@@ -144,7 +144,7 @@ def _blocks(values: Mapping[str, np.ndarray], config: Config, number: Number) ->
     rail = None
     if "lines" in config.terms:
         rail = Rail(*(number(np.zeros(alive.shape)) for _ in range(4)))
-    block = Block(
+    block = Sphere(
         Vector(*(number(p[..., k]) for k in range(3))),
         Vector(*(number(v[..., k]) for k in range(3))),
         jnp.asarray(alive),

@@ -20,7 +20,7 @@ from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.geometry import Rotation
-from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import DT, Params, Pose, Scalar, Sphere, Vector, Velocity
 
 SPEED_LIMIT = 100.0  # m/s or rad/s, each generalized velocity is clamped to +- this
 TURN_LIMIT = (0.25 * jnp.pi) / DT  # rad/s, spin above which the orientation update saturates
@@ -30,7 +30,7 @@ POLE_RADIUS = 0.03  # m, circumradius of the pole's prism
 AABB_MARGIN = 0.006  # m, added by Bullet to each length of the box that gives the inertia
 
 
-Moving = tuple[Pose, Velocity, tuple[Block, ...]]
+Moving = tuple[Pose, Velocity, tuple[Sphere, ...]]
 Forces = tuple[Vector, list[Vector] | None]
 """Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
 
@@ -121,18 +121,17 @@ def pole_spin(velocity: Velocity, r: Rotation) -> Vector:
     )
 
 
-def free_motion(
-    params: Params, moving: Moving, forces: Forces
-) -> tuple[Bodies, Rotation, Velocity, list[Vector]]:
+FreeMotion = tuple[Bodies, Rotation, Velocity, list[Vector]]
+"""Inertias, pole to cart rotation, velocity of cart and pole, velocity of each block in m/s."""
+
+
+def free_motion(params: Params, moving: Moving, forces: Forces) -> FreeMotion:
     """Velocities after one tick without contacts, not yet clamped.
 
     Args:
       params: physics.
       moving: pose, velocities and blocks at the start of the tick.
       forces: on cart and blocks.
-
-    Returns:
-      (inertias, pole to cart rotation, velocity of cart and pole, velocity of each block in m/s).
     """
     pose, velocity, blocks = moving
     body = bodies(params)
@@ -202,7 +201,7 @@ def _advance(velocity: Velocity, r: Rotation, a: Vector, alpha: Vector, drag: Sc
     )
 
 
-def accelerate_block(params: Params, block: Block, force: Vector | None) -> Vector:
+def accelerate_block(params: Params, block: Sphere, force: Vector | None) -> Vector:
     """Velocity of one block after a tick without contacts, m/s, not yet clamped.
 
     Args:
@@ -284,16 +283,16 @@ def _series(square: jax.Array, largest: float, coefficients: list[float]) -> jax
     return jnp.asarray(total)
 
 
-def move_block(block: Block, v: Vector) -> Block:
+def move_block(block: Sphere, v: Vector) -> Sphere:
     """Advance one block by one tick with its new velocity."""
     if block.rail is not None:
         return lines.glide(block, v)
-    return Block(geo.add(block.p, geo.scale(v, DT)), v, block.alive)
+    return Sphere(geo.add(block.p, geo.scale(v, DT)), v, block.alive)
 
 
 def move_all(
     pose: Pose,
-    blocks: tuple[Block, ...],
+    blocks: tuple[Sphere, ...],
     velocity: Velocity,
     speeds: list[Vector],
     one: jax.Array,
@@ -310,14 +309,14 @@ def move_all(
 
 
 def clamp_all(
-    velocity: Velocity, blocks: Sequence[Block], speeds: Sequence[Vector]
+    velocity: Velocity, blocks: Sequence[Sphere], speeds: Sequence[Vector]
 ) -> tuple[Velocity, list[Vector]]:
     """Clamp every generalized velocity component; a block on a line has only one."""
     limited = Velocity(*(clamp(getattr(velocity, f)) for f in Velocity.__dataclass_fields__))
     return limited, [_clamp_block(b, v) for b, v in zip(blocks, speeds, strict=True)]
 
 
-def _clamp_block(block: Block, v: Vector) -> Vector:
+def _clamp_block(block: Sphere, v: Vector) -> Vector:
     free = Vector(*(clamp(c) for c in v))
     if block.rail is None:
         return free

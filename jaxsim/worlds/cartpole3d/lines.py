@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 
-from jaxsim.worlds.cartpole3d.types import DT, Block, Rail, Scalar, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Rail, Scalar, Sphere, Vector
 
 LEAST_SLOPE = 1e-3
 """Component of a line across a wall below which the iteration computes the bounce."""
@@ -46,7 +46,7 @@ def turned_back(rail: Rail, v: Vector, bounced: Vector) -> Vector:
     return Vector(v.x + rail.x * change, v.y + rail.y * change, v.z)
 
 
-def arrive(block: Block, hidden: Scalar) -> Block:
+def arrive(block: Sphere, hidden: Scalar) -> Sphere:
     """Reset the lag of the last tick, except before the hidden tick.
 
     Args:
@@ -58,7 +58,7 @@ def arrive(block: Block, hidden: Scalar) -> Block:
     return replace(block, rail=replace(block.rail, lag=lag, drop=drop))
 
 
-def glide(block: Block, v: Vector) -> Block:
+def glide(block: Sphere, v: Vector) -> Sphere:
     """Move a block for one tick, and by the lag that `arrive` has kept.
 
     The original normalises a line's direction only after its hidden tick. In that tick collider and
@@ -72,10 +72,10 @@ def glide(block: Block, v: Vector) -> Block:
         block.p.y + DT * v.y + rail.y * slip,
         block.p.z + DT * v.z + rail.drop,
     )
-    return Block(p, v, block.alive, replace(rail, lag=distance))
+    return Sphere(p, v, block.alive, replace(rail, lag=distance))
 
 
-def reported(block: Block) -> tuple[Vector, Vector]:
+def reported(block: Sphere) -> tuple[Vector, Vector]:
     """Reported position and velocity: the place of one tick ago, and zero.
 
     The original reads the velocity of the line's base, which never moves.

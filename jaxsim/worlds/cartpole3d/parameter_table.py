@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsim.parameters import Parameter, Rows, Values
+from jaxsim.parameters import Parameter, RowMaker, Values
 from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.blocks.spawn import needed_slots
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
@@ -33,7 +33,7 @@ _OFFSETS = {kind: f"added to {what}, each axis" for kind, what in _READINGS.item
 }
 _UNITS = {"position": "m", "velocity": "m/s", "angle": "rad", "rate": "rad/s"}
 
-_rows = Rows(Params())
+_rows = RowMaker(Params())
 _number, _whole, _switch = _rows.number, _rows.whole, _rows.switch
 
 _ROWS = [

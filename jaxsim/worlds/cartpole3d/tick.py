@@ -21,13 +21,13 @@ from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import slots, spawn
 from jaxsim.worlds.cartpole3d.contact import broadphase, crowd, single, solver
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
-from jaxsim.worlds.cartpole3d.dynamics import Forces, Moving
+from jaxsim.worlds.cartpole3d.dynamics import Forces, FreeMotion, Moving
 from jaxsim.worlds.cartpole3d.terms import repairs, wind
 from jaxsim.worlds.cartpole3d.terms.attraction import attraction
 from jaxsim.worlds.cartpole3d.types import (
-    Block,
     Config,
     Params,
+    Sphere,
     State,
     Vector,
 )
@@ -66,7 +66,8 @@ def free_tick(
     It is not right where a velocity is NaN.
     """
     one = opaque_one(moving[0].x)
-    after, meets, beyond = _cheap(params, moving, forces, leaving)
+    free = dynamics.free_motion(params, moving, forces)
+    after, meets, beyond = _cheap(params, moving, free, leaving)
     held = broadphase.held_up(params, moving[2]) | ~_are_numbers(after)
     needs = jnp.where(held, EVERY, jnp.where(beyond, WALLED, jnp.where(meets, SINGLE, FREE)))
     # Materialised once as a number that both outputs read.
@@ -105,7 +106,7 @@ def _single(
     velocity, free = materialise((velocity, free), one)
     bounced = _off_walls(params, blocks, free, leaving)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
-    s = rows_of.Structure(params, body, pose, r, world, one)
+    s = rows_of.CartAndPole(params, body, pose, r, world, one)
     resolve = single.resolve_at_walls if walls else single.resolve
     speeds, velocity, right = resolve(s, blocks, free, bounced, velocity, active, leaving)
     after = dynamics.move_all(pose, blocks, velocity, speeds, one)
@@ -161,7 +162,8 @@ def tick(
     """
     if slots.are_stacked(moving[2], active):
         return full_tick(params, moving, forces, active, leaving)
-    after, meets, beyond = _cheap(params, moving, forces, leaving)
+    free = dynamics.free_motion(params, moving, forces)
+    after, meets, beyond = _cheap(params, moving, free, leaving)
     touching = mask((meets | beyond) & active, opaque_one(moving[0].x))
     if touching.ndim == 0:
         full = partial(_full, params, moving, forces, touching)
@@ -248,7 +250,7 @@ def advance(
 
 
 def _off_walls(
-    params: Params, blocks: Sequence[Block], speeds: Sequence[Vector], leaving: bool
+    params: Params, blocks: Sequence[Sphere], speeds: Sequence[Vector], leaving: bool
 ) -> list[Vector]:
     return [
         broadphase.bounce_off_walls(params, block, v, leaving)
@@ -257,12 +259,12 @@ def _off_walls(
 
 
 def _cheap(
-    params: Params, moving: Moving, forces: Forces, leaving: bool
+    params: Params, moving: Moving, free: FreeMotion, leaving: bool
 ) -> tuple[Moving, jax.Array, jax.Array]:
-    """Tick with walls only; masks of `meets_another` and of `beyond_planes`."""
+    """Rest of a tick with walls only; masks of `meets_another` and of `beyond_planes`."""
     pose, _, blocks = moving
     one = opaque_one(pose.x)
-    _, r, velocity, speeds = dynamics.free_motion(params, moving, forces)
+    _, r, velocity, speeds = free
     speeds = _off_walls(params, blocks, speeds, leaving)
     world = geo.yawed(pose.cos, pose.sin, r)
     meets = broadphase.meets_another(params, pose, world, blocks)

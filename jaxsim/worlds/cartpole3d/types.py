@@ -2,8 +2,8 @@
 
 Every physical quantity is a scalar leaf. A leaf may carry lanes of a batch as its leading axis, as
 long as all leaves of a call broadcast together: the step is elementwise, so a batch needs no
-`vmap`. Up to `UNROLLED` block slots are Blocks of their own, the fastest form; more are stacked in
-one Block, whose leaves have a further, last axis of slots.
+`vmap`. Up to `UNROLLED` block slots are Spheres of their own, the fastest form; more are stacked in
+one Sphere, whose leaves have a further, last axis of slots.
 
 Symbols: x right, y forward, z up, metres, seconds, kilograms. Quaternions are (x, y, z, w).
 """
@@ -91,7 +91,7 @@ class Config:
 
     @property
     def stacked(self) -> bool:
-        """Whether all slots share one Block with an axis of slots."""
+        """Whether all slots share one Sphere with an axis of slots."""
         return self.max_blocks > UNROLLED
 
 
@@ -241,7 +241,7 @@ class Rail:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Block:
+class Sphere:
     """One sphere, or several stacked on an axis of slots."""
 
     p: Vector  # () m, centre, world
@@ -259,7 +259,7 @@ class Supply:
     heading: Vector  # () m/s, sum of the reported cart velocities since the last one; z is 0
 
 
-class Sizes(NamedTuple):
+class ReadingSizes(NamedTuple):
     """One number for each kind of reading."""
 
     position: Scalar  # m
@@ -274,10 +274,10 @@ class Sensors:
     """Sensor errors of an episode; see `noise`."""
 
     key: rng.Words  # () of all noise of the episode
-    noise: Sizes  # () standard deviations
-    step: Sizes  # () readings are rounded to multiples of these; 0 for no rounding
-    gain: Sizes  # () factors
-    offset: Sizes  # () added to readings
+    noise: ReadingSizes  # () standard deviations
+    step: ReadingSizes  # () readings are rounded to multiples of these; 0 for no rounding
+    gain: ReadingSizes  # () factors
+    offset: ReadingSizes  # () added to readings
 
 
 class Late(NamedTuple):
@@ -295,7 +295,7 @@ class State:
     pose: Pose  # after the last tick
     reported: Pose  # before the last tick: input of the sensors and the end test
     velocity: Velocity
-    blocks: tuple[Block, ...]  # one for each of N slots, or a single stacked one
+    blocks: tuple[Sphere, ...]  # one for each of N slots, or a single stacked one
     extra_bounce: Scalar  # () added to the restitution of walls and blocks in this episode
     wind: Vector  # () direction of the wind: sine and cosine of its angle, z is 0
     push: Vector  # () N, force on the cart in the hidden first tick, world

@@ -10,11 +10,11 @@ import pytest
 
 import jaxsim
 from evaluation.bench import ours, peers, program, run, single
-from evaluation.bench.peers import NOT_FOUND, Peer
+from evaluation.bench.peers import NOT_FOUND, PeerProgram
 from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable, timed
 from evaluation.bench.rate import Rate
-from evaluation.bench.result import RATIOS, Curve, Result, Row, Sample
+from evaluation.bench.result import RATIOS, BenchResult, Measurements, Sample, ThroughputCurve
 from evaluation.bench.run import Benchmark, quick, sources_of
 from evaluation.bench.settings import ProgramSettings
 from evaluation.bench.workloads import MIX, WORKLOADS
@@ -28,11 +28,11 @@ def sample(steps, wall=1.0):
 
 
 def row(program, workload, flags, *steps, **facts):
-    return Row(program, workload, flags, facts, [sample(number) for number in steps])
+    return Measurements(program, workload, flags, facts, [sample(number) for number in steps])
 
 
 def result(*rows):
-    benchmark_result = Result(Benchmark().settings(), cores=2)
+    benchmark_result = BenchResult(Benchmark().settings(), cores=2)
     benchmark_result.finish(list(rows))
     return benchmark_result
 
@@ -102,8 +102,8 @@ def test_one_episode_at_a_time_is_compared_with_one_process():
 
 def test_pictures_are_compared_by_processor_time():
     """A batch of ours may take several cores, and a renderer one."""
-    ours = Row("jaxsim", "camera", "default", {}, [Sample(Rate(100, 1.0, 2.0), 0.5)])
-    beside = Row("mujoco_renderer", "camera", None, {}, [Sample(Rate(10, 1.0, 1.0), 0.5)])
+    ours = Measurements("jaxsim", "camera", "default", {}, [Sample(Rate(100, 1.0, 2.0), 0.5)])
+    beside = Measurements("mujoco_renderer", "camera", None, {}, [Sample(Rate(10, 1.0, 1.0), 0.5)])
     assert result(ours, beside).ratio("camera", "default") == (5.0, None)
 
 
@@ -141,7 +141,7 @@ def test_episodes_one_at_a_time_are_measured(workload, monkeypatch):
         (
             [
                 row("jaxsim", "200", "default", 1),
-                Row("mujoco", "200", None, {}, missing="it is not installed"),
+                Measurements("mujoco", "200", None, {}, missing="it is not installed"),
             ],
             "mujoco",
             "mujoco 200 was not measured: it is not installed",
@@ -183,7 +183,7 @@ def test_json_of_a_result_with_gaps_follows_the_schema():
     values = check_schema(
         result(
             row("jaxsim", "200", "default", 100, 200),
-            Row("mujoco", "200", None, {}, missing="it is not installed"),
+            Measurements("mujoco", "200", None, {}, missing="it is not installed"),
         ).to_json()
     )
     assert values["ratios"] == dict.fromkeys(RATIOS)
@@ -237,9 +237,9 @@ def toys(monkeypatch):
     """All programs are toys; one of them is no file of the repository."""
     monkeypatch.setattr(run, "PROGRAMS", dict.fromkeys(run.PROGRAMS, TOY))
     toy_peers = {
-        "pybullet": Peer(TOY, ("200", "208_hard"), ""),
-        "mujoco": Peer("tests.evaluation.bench.nowhere", ("200",), ""),
-        "gymnax": Peer(TOY, ("absent",), ""),
+        "pybullet": PeerProgram(TOY, ("200", "208_hard"), ""),
+        "mujoco": PeerProgram("tests.evaluation.bench.nowhere", ("200",), ""),
+        "gymnax": PeerProgram(TOY, ("absent",), ""),
     }
     monkeypatch.setattr(peers, "PEERS", toy_peers)
     return tuple(toy_peers)
@@ -301,8 +301,8 @@ def test_a_run(small):
     assert values["rows"][0]["compile_seconds"] == 9
     assert values["rows"][-1]["missing"] == "it is not installed"
     assert outcome.curves == [
-        Curve("default", [(64, 8_064), (256, 8_256)]),
-        Curve("configured", [(64, 32_064), (256, 32_256)]),
+        ThroughputCurve("default", [(64, 8_064), (256, 8_256)]),
+        ThroughputCurve("configured", [(64, 32_064), (256, 32_256)]),
     ]
 
 

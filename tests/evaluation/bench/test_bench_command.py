@@ -13,7 +13,7 @@ import pytest
 from evaluation import cli
 from evaluation.bench import commands, peers
 from evaluation.bench.rate import Rate
-from evaluation.bench.result import Curve, Result, Row, Sample
+from evaluation.bench.result import BenchResult, Measurements, Sample, ThroughputCurve
 from tests.evaluation.bench.test_bench import check_schema
 
 ROOT = Path(__file__).parents[3]
@@ -30,16 +30,20 @@ def ran(monkeypatch, tmp_path):
         if progress:
             progress("preparing jaxsim 200 default", 0, 1)
         first = {"default": 12.5}, {"default": 1.75}
-        result = Result(benchmark.settings(), 2, *first)
+        result = BenchResult(benchmark.settings(), 2, *first)
         sample = Sample(Rate(34_567_890, 1.0, 2.0, 2), 0.1)
         facts = {"mean_length": 182.4, "peak_memory_mib": 1234.5, "device": "abacus"}
         facts |= {"threads": 2, "first_steps": 1000}
-        result.curves = [Curve(flags, [(64, 1e5), (256, 1e6)]) for flags in benchmark.flags]
-        missing = Row("mujoco", "200", None, {}, missing="mujoco is not installed: so there")
+        result.curves = [
+            ThroughputCurve(flags, [(64, 1e5), (256, 1e6)]) for flags in benchmark.flags
+        ]
+        missing = Measurements(
+            "mujoco", "200", None, {}, missing="mujoco is not installed: so there"
+        )
         result.finish(
             [
-                Row("jaxsim", "200", "default", facts, [sample]),
-                Row("pybullet", "200", None, {}, [Sample(Rate(34_567, 0.5, 1.0, 2), 0.1)]),
+                Measurements("jaxsim", "200", "default", facts, [sample]),
+                Measurements("pybullet", "200", None, {}, [Sample(Rate(34_567, 0.5, 1.0, 2), 0.1)]),
                 missing,
             ]
         )

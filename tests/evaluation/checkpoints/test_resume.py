@@ -10,7 +10,7 @@ import pytest
 from evaluation import scanner
 from evaluation.checkpoints import store
 from evaluation.records import COLUMNS
-from evaluation.scanner import Options, Snapshot
+from evaluation.scanner import MachineOptions, Snapshot
 from jaxsim.agents import Agent
 from jaxsim.lanes import crew
 from tests.evaluation import toy
@@ -88,7 +88,7 @@ class Leaver:
 
 
 def play(keeper=None, width=1, options=None, **arguments):
-    options = options or Options(threads=1, segment=4)
+    options = options or MachineOptions(threads=1, segment=4)
     return scanner.play(
         schedule(),
         AGENT,
@@ -131,10 +131,10 @@ def leave_and_go_on(width, folder):
         play(first, width)
     second = Leaver(after=1, start=through_disk(first, folder / "first"))
     with pytest.raises(Left):
-        play(second, width, Options(chunk=64, threads=1, segment=3))
+        play(second, width, MachineOptions(chunk=64, threads=1, segment=3))
     assert second.taken[0].rounds == 7
     third = Leaver(start=through_disk(second, folder / "second"))
-    return play(third, width, Options(threads=1, segment=2)), third
+    return play(third, width, MachineOptions(threads=1, segment=2)), third
 
 
 @pytest.mark.long
@@ -191,7 +191,7 @@ def test_lifetimes_of_every_chunk_start_with_what_they_are_given(whole):
     known = whole[1].taken[-1].memory
     looker = Looker()
     with pytest.raises(Left):
-        play(looker, memory=known, options=Options(threads=1, segment=4, chunk=64))
+        play(looker, memory=known, options=MachineOptions(threads=1, segment=4, chunk=64))
     assert_same(looker.first.memory, known)
 
 

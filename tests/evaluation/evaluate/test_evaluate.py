@@ -8,7 +8,7 @@ import pytest
 
 import jaxsim
 from evaluation import cli, processor, scanner
-from evaluation.evaluate.job import Job, run
+from evaluation.evaluate.job import AgentComparison, run
 from jaxsim import agents
 
 # With weak pushes and no gravity some poles fall and others do not. CartPole compiles in a moment,
@@ -19,7 +19,7 @@ AGENTS = ("random", "nothing")
 
 
 def job(*names, seed=3):
-    return Job(names, task="CartPole", values=VALUES, episodes=200, seed=seed)
+    return AgentComparison(names, task="CartPole", values=VALUES, episodes=200, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +69,16 @@ def test_the_command(tmp_path, capsys):
 def test_the_command_compiles_for_the_processor_before_anything_is_made(monkeypatch):
     calls = []
     monkeypatch.setattr(processor, "configure", calls.append)
-    monkeypatch.setattr(Job, "check", lambda self: calls.append(self.agents) or sys.exit(7))
+    monkeypatch.setattr(
+        AgentComparison, "check", lambda self: calls.append(self.agents) or sys.exit(7)
+    )
     with pytest.raises(SystemExit, match="7"):
         cli.main(["evaluate", "pd"])
-    assert calls == [scanner.Options(), ("pd",)]
+    assert calls == [scanner.MachineOptions(), ("pd",)]
 
 
 def test_levels_and_difficulties_are_played_in_turn():
-    job = Job(("pd",), levels=(200, 203), difficulties=("easy", "hard"))
+    job = AgentComparison(("pd",), levels=(200, 203), difficulties=("easy", "hard"))
     assert [cell.label for cell in job.cells()] == ["200 easy", "200 hard", "203 easy", "203 hard"]
     assert job.cells()[3].options == {"level": 203, "difficulty": "hard"}
     job.check()

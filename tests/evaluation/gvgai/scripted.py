@@ -10,11 +10,11 @@ from evaluation.clock import ScriptedClock
 from evaluation.gvgai import harness
 from evaluation.gvgai.results import Announcer, LevelResult
 from evaluation.gvgai.rules import Rules
-from evaluation.gvgai.track import Level, Track
-from evaluation.gvgai.trial import Trial
+from evaluation.gvgai.track import Track, TrackLevel
+from evaluation.gvgai.trial import TrackLifetime
 
 LENGTHS = (0.5, 0.6, 0.7, 0.8, 0.9)
-LEVELS = tuple(Level("CartPole", (("pole/length", length),)) for length in LENGTHS)
+LEVELS = tuple(TrackLevel("CartPole", (("pole/length", length),)) for length in LENGTHS)
 
 ESCAPE, NIL, LEFT, RIGHT = "ACTION_ESCAPE", "ACTION_NIL", "ACTION_LEFT", "ACTION_RIGHT"
 
@@ -86,7 +86,7 @@ class Script:
 class Run:
     """A trial that is over, with what was heard of it."""
 
-    trial: Trial
+    trial: TrackLifetime
     results: list[LevelResult]
     lines: list[str]
 

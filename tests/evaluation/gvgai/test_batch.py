@@ -9,13 +9,18 @@ from evaluation.gvgai.batch import SharedClock, play_batch
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, LEFT, RIGHT
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.rules import Rules
-from evaluation.gvgai.track import Level, Track
+from evaluation.gvgai.track import Track, TrackLevel
 from tests.evaluation.gvgai.scripted import LEVELS, track
 
 # Two worlds, and levels whose episodes end early.
 MIXED = Track(
     "mixed",
-    (*LEVELS[:2], Level("CartPole2D"), LEVELS[3], Level("CartPole", (("gravity", 12.0),))),
+    (
+        *LEVELS[:2],
+        TrackLevel("CartPole2D"),
+        LEVELS[3],
+        TrackLevel("CartPole", (("gravity", 12.0),)),
+    ),
     Rules(learning_seconds=2.5, validation_times=2),
 )
 

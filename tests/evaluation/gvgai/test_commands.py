@@ -20,7 +20,7 @@ from tests.evaluation.gvgai.wire import Peer
 
 ROOT = Path(__file__).parents[3]
 AGENT = """
-from evaluation.gvgai import Agent as Base
+from evaluation.gvgai import TrackAgent as Base
 
 class Agent(Base):
     def act(self, sso, elapsed_timer):

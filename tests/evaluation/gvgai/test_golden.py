@@ -7,7 +7,7 @@ import pytest
 from evaluation.clock import ScriptedClock
 from evaluation.gvgai import protocol
 from evaluation.gvgai.player import TimedAgent
-from evaluation.gvgai.protocol import Reply
+from evaluation.gvgai.protocol import ClientLine
 from evaluation.gvgai.rules import preset
 from tests.evaluation.gvgai.scripted import Script, always, track
 from tests.evaluation.gvgai.wire import phase_of, serving
@@ -177,7 +177,7 @@ def test_recorded_servers_get_the_replies_they_got(recorded_data, index):
         if entry["recv"] is None:
             assert answer is None
         else:
-            line = protocol.reply_line(Reply(int(number), *answer))
+            line = protocol.reply_line(ClientLine(int(number), *answer))
             assert line.decode() == entry["recv"] + "\n"
 
 

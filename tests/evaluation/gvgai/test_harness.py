@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from evaluation.clock import ScriptedClock, SystemClock
-from evaluation.gvgai import Agent, ElapsedTimer, harness
+from evaluation.gvgai import ElapsedTimer, TrackAgent, harness
 from evaluation.gvgai.phases import Call
 from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.rules import PRESETS, TIMERS, Rules
-from evaluation.gvgai.track import Level, Track
-from evaluation.gvgai.trial import Trial
+from evaluation.gvgai.track import Track, TrackLevel
+from evaluation.gvgai.trial import TrackLifetime
 from tests.evaluation import toy
 from tests.evaluation.gvgai.scripted import (
     ESCAPE,
@@ -188,7 +188,7 @@ def test_the_constructor_has_one_second(seconds, plays):
 def test_a_constructor_may_take_the_observation_and_a_timer_or_nothing():
     parameters = []
 
-    class Both(Agent):
+    class Both(TrackAgent):
         def __init__(self, sso, elapsed_timer):
             parameters.append((sso.phase, sso.gameTick, elapsed_timer.remainingTimeMillis()))
 
@@ -233,7 +233,7 @@ def test_the_timer():
 def test_every_method_has_a_timer_with_its_limit():
     limits = {}
 
-    class Timed(Agent):
+    class Timed(TrackAgent):
         def __init__(self, sso, elapsed_timer):
             limits["constructor"] = elapsed_timer.remainingTimeMillis()
 
@@ -313,7 +313,7 @@ def test_a_late_init_in_training_ends_the_track_of_the_published_server():
 def test_processor_time_stands_still_while_an_agent_sleeps(timer):
     rules = Rules(act_seconds=0.1, act_hard_seconds=0.15, most_plays=1, timer=timer)
 
-    class Sleeper(Agent):
+    class Sleeper(TrackAgent):
         def act(self, sso, elapsed_timer):
             if sso.gameTick == 0:
                 time.sleep(0.3)
@@ -436,7 +436,7 @@ def test_what_is_no_action_or_not_available_does_nothing():
 
 @pytest.mark.requirement(75)
 def test_what_an_agent_raises_counts_against_it_and_is_told():
-    class Raises(Agent):
+    class Raises(TrackAgent):
         def act(self, sso, elapsed_timer):
             raise ZeroDivisionError("as it\nhappens")
 
@@ -526,9 +526,9 @@ def test_the_levels_played_become_records():
 
 def test_a_task_that_reports_something_else_is_refused():
     with toy.registered():
-        other = Track("toys", (Level("Toy"),) * 5)
+        other = Track("toys", (TrackLevel("Toy"),) * 5)
         with pytest.raises(ValueError, match="task 'Toy' does not report what CartPole3D"):
-            Trial(other, ScriptedClock())
+            TrackLifetime(other, ScriptedClock())
 
 
 def test_a_trial_that_is_over_takes_no_reply():

@@ -27,7 +27,7 @@ from evaluation.gvgai.observation import (
     serialise,
 )
 from evaluation.gvgai.picture import SIDE, draw
-from evaluation.gvgai.trial import Trial
+from evaluation.gvgai.trial import TrackLifetime
 from jaxsim import render
 from jaxsim.worlds.cartpole3d.types import ACTIONS as PUSHES
 from jaxsim.worlds.cartpole3d.types import Observation, Vector
@@ -255,7 +255,7 @@ def test_a_text_that_is_no_observation_has_no_fields():
 
 @pytest.mark.requirement(72, 97)
 def test_an_observation_follows_the_game():
-    trial = Trial(track(most_plays=1), ScriptedClock())
+    trial = TrackLifetime(track(most_plays=1), ScriptedClock())
     assert trial.payload == "START"
     trial.reply("START_DONE")
     assert (trial.observation().phase, trial.observation().gameTick) == ("INIT", 0)
@@ -277,7 +277,7 @@ def test_an_observation_follows_the_game():
 
 
 def test_the_originals_way_to_fill_two_fields():
-    trial = Trial(track(most_plays=1, original_fields=True), ScriptedClock())
+    trial = TrackLifetime(track(most_plays=1, original_fields=True), ScriptedClock())
     fields = []
     for reply in ("START_DONE", *("INIT_DONE", "ABORT", "0") * 2):
         if trial.payload != "START":

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation.gvgai import phases
-from evaluation.gvgai.phases import Answer, Call, Lane, Phase
+from evaluation.gvgai.phases import Call, CallOutcome, Lane, Phase
 from evaluation.gvgai.rules import LONGEST, PRESETS, SCOPES, Rules, preset
 from jaxsim import counters, rng
 
@@ -34,11 +34,11 @@ class Twin:
     def advance(self, answer, chosen, late):
         if self.call in (Call.FINISH, Call.CLOSED):
             return
-        if answer == Answer.GONE:
+        if answer == CallOutcome.GONE:
             self.call = Call.CLOSED
         elif self.call == Call.START:
-            self.call = Call.INIT if answer == Answer.DONE else Call.CLOSED
-        elif self.call == Call.INIT and answer == Answer.DONE:
+            self.call = Call.INIT if answer == CallOutcome.DONE else Call.CLOSED
+        elif self.call == Call.INIT and answer == CallOutcome.DONE:
             self.call = Call.ACT
         elif self.call == Call.INIT and self.scope == "level":
             self.call = Call.RESULT
@@ -47,15 +47,15 @@ class Twin:
         elif self.call == Call.INIT:
             self.skip()
         elif self.call == Call.ACT:
-            self.call = Call.ACT if answer == Answer.DONE else Call.RESULT
+            self.call = Call.ACT if answer == CallOutcome.DONE else Call.RESULT
         elif self.phase == VALIDATION:
-            if answer == Answer.OVERSPENT or self.level == 4:
+            if answer == CallOutcome.OVERSPENT or self.level == 4:
                 self.skip()
             else:
                 self.begin(VALIDATION, 4)
-        elif answer == Answer.OVERSPENT:
+        elif answer == CallOutcome.OVERSPENT:
             self.call = Call.CLOSED
-        elif late or answer == Answer.END:
+        elif late or answer == CallOutcome.END:
             self.begin(VALIDATION, 3)
         elif self.phase == Phase.FIRST and self.level < 2:
             self.begin(Phase.FIRST, self.level + 1)
@@ -97,7 +97,7 @@ def test_lanes_go_the_way_of_the_twin_whatever_is_answered(scope):
         answer = np.where(random.random(LANES) < 0.8, 0, random.integers(0, 7, LANES))
         chosen, late = random.integers(-3, 8, LANES), random.random(LANES) < 0.1
         acting = np.asarray(lanes.call) == Call.ACT
-        answer = np.where(acting & (random.random(LANES) < 0.5), Answer.OVER, answer)
+        answer = np.where(acting & (random.random(LANES) < 0.5), CallOutcome.OVER, answer)
         met |= {
             (int(c), int(p), int(a))
             for c, p, a in zip(lanes.call, lanes.phase, answer, strict=True)
@@ -111,7 +111,7 @@ def test_lanes_go_the_way_of_the_twin_whatever_is_answered(scope):
     # All answers to all calls of all phases were among them.
     for phase in Phase:
         for call in (Call.INIT, Call.ACT, Call.RESULT):
-            assert {(call, phase, answer) for answer in Answer} <= met
+            assert {(call, phase, answer) for answer in CallOutcome} <= met
 
 
 @pytest.mark.requirement(77)
@@ -132,7 +132,7 @@ def test_a_random_level_follows_any_choice_that_is_none():
     expected = phases.random_level(key, 5)
     for chosen in (-1, 3, 4, 7, 2**31 - 1, -(2**31)):
         after = phases.advance(
-            lane, jnp.int32(Answer.DONE), jnp.int32(chosen), jnp.bool_(False), key, 1, "level"
+            lane, jnp.int32(CallOutcome.DONE), jnp.int32(chosen), jnp.bool_(False), key, 1, "level"
         )
         assert after.level == expected
 

@@ -17,7 +17,7 @@ from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.protocol import FINISH, LONGEST_REPLY
 from evaluation.gvgai.results import Announcer, ResultFile, read_results
 from evaluation.gvgai.rules import Rules
-from evaluation.gvgai.server import LOOPBACK, Connection, Gone, Server
+from evaluation.gvgai.server import LOOPBACK, ClientGone, Connection, TrackServer
 from tests.evaluation.gvgai.scripted import ESCAPE, LEFT, Script, always, in_turn, track
 from tests.evaluation.gvgai.wire import Peer, legal, phase_of, serving
 
@@ -216,7 +216,7 @@ def test_a_silent_client_is_hung_up_on(hasty, state):
 
 def test_finished_levels_are_on_disk_when_the_client_vanishes(tmp_path):
     path = tmp_path / "results.jsonl"
-    with ResultFile(path) as file, Server(track(), port=0, clock=ScriptedClock()) as server:
+    with ResultFile(path) as file, TrackServer(track(), port=0, clock=ScriptedClock()) as server:
         peer = Peer(server.address)
 
         def client():
@@ -337,7 +337,7 @@ def pair():
 def test_a_client_that_dribbles_is_hung_up_on(pair):
     ours, theirs = pair
     connection = Connection(ours, Dribbling(theirs), 100)
-    with pytest.raises(Gone, match="no reply within 1 s"):
+    with pytest.raises(ClientGone, match="no reply within 1 s"):
         connection.receive(1.0)
 
 
@@ -345,7 +345,7 @@ def test_a_client_that_does_not_read_is_hung_up_on(pair):
     ours, _ = pair
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     connection = Connection(ours, SystemClock(), 100)
-    with pytest.raises(Gone, match="was not taken"):
+    with pytest.raises(ClientGone, match="was not taken"):
         connection.send(b"x" * (1 << 22), 0.02)
 
 
@@ -368,7 +368,7 @@ def test_a_client_that_takes_a_byte_a_second_is_hung_up_on(pair, monkeypatch):
     clock = Sipping(theirs)
     connection = Connection(ours, clock, 100)
     ours.send(b"before")  # so that there is a byte to take at once
-    with pytest.raises(Gone, match="was not taken within 20 s"):
+    with pytest.raises(ClientGone, match="was not taken within 20 s"):
         connection.send(b"x" * (1 << 22), 20.0)
     assert clock.reads <= 22
 
@@ -393,7 +393,7 @@ def test_a_connection_that_breaks(pair):
     theirs.send(b"one\ntwo\n")
     theirs.close()
     assert [connection.receive(1.0), connection.receive(1.0)] == [b"one", b"two"]
-    with pytest.raises(Gone, match="closed the connection"):
+    with pytest.raises(ClientGone, match="closed the connection"):
         connection.receive(1.0)
     connection.close()
 
@@ -452,9 +452,9 @@ def test_a_client_whose_server_hangs_up():
 )
 def test_a_server_with_wrong_arguments(arguments, words):
     with pytest.raises(ValueError, match=words):
-        Server(track(), **arguments)
+        TrackServer(track(), **arguments)
 
 
 def test_a_port_that_is_taken():
     with socket.create_server((LOOPBACK, 0)) as listener, pytest.raises(OSError):
-        Server(track(), port=listener.getsockname()[1])
+        TrackServer(track(), port=listener.getsockname()[1])

@@ -8,9 +8,9 @@ from typing import Any
 
 from evaluation.clock import ScriptedClock
 from evaluation.gvgai.results import Announcer, LevelResult
-from evaluation.gvgai.server import Server
+from evaluation.gvgai.server import TrackServer
 from evaluation.gvgai.track import Track
-from evaluation.gvgai.trial import Trial
+from evaluation.gvgai.trial import TrackLifetime
 
 PATIENCE = 20.0  # s, after which a test fails rather than hangs
 
@@ -74,9 +74,9 @@ def legal(phase: str) -> str:
 class Served:
     """A server in a thread, with what it did."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: TrackServer) -> None:
         self.server = server
-        self.trials: list[Trial] = []
+        self.trials: list[TrackLifetime] = []
         self.results: list[LevelResult] = []
         self.lines: list[str] = []
         self.served = threading.Semaphore(0)
@@ -92,7 +92,7 @@ class Served:
     def connect(self) -> Peer:
         return Peer(self.server.address)
 
-    def next_trial(self, seconds: float = PATIENCE) -> Trial:
+    def next_trial(self, seconds: float = PATIENCE) -> TrackLifetime:
         """The next trial that comes to its end."""
         assert self.served.acquire(timeout=seconds), "the server is still busy"
         return self.trials[-1]
@@ -108,7 +108,7 @@ class Served:
 def serving(track: Track, **arguments: Any) -> Any:
     """Serve a track in a thread until the end of the block."""
     arguments.setdefault("clock", ScriptedClock())
-    served = Served(Server(track, port=0, **arguments))
+    served = Served(TrackServer(track, port=0, **arguments))
     try:
         yield served
     finally:

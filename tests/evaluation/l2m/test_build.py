@@ -234,7 +234,7 @@ def test_a_curriculum_is_played(tmp_path):
         interleaved().schedule(),
         agents.get("random"),
         lifetimes=2,
-        options=scanner.Options(threads=1),
+        options=scanner.MachineOptions(threads=1),
     )
     assert records.columns["length"].shape == (2, 24)
     assert (records.columns["length"] > 1).all()

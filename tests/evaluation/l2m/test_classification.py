@@ -15,7 +15,7 @@ from evaluation.l2m.classification import data, learners
 from evaluation.l2m.classification.course import Course
 from evaluation.l2m.classification.log import write_log
 from evaluation.l2m.classification.run import as_records, play
-from evaluation.l2m.classification.syllabus import Syllabus, load, loads
+from evaluation.l2m.classification.syllabus import DatasetSyllabus, load, loads
 from evaluation.l2m.report2019 import ClassificationMetricsReport
 from evaluation.l2m.syllabus import SyllabusError
 from evaluation.report import summarise_records
@@ -507,7 +507,7 @@ def test_digits_are_learned_forgotten_and_moved():
     examples = {"Digits": data.digits()}
     assert examples["Digits"].images.shape == (1797, 8, 8)
     assert examples["Digits"].images.max() == 1.0
-    syllabus: Syllabus = load(EXAMPLE)
+    syllabus: DatasetSyllabus = load(EXAMPLE)
     (life,) = play(syllabus, learners.get("mlp"), 1, examples=examples)
     ends = means(life, syllabus)
     assert ends[1] > 0.9  # learned

@@ -13,7 +13,7 @@ import pytest
 
 from evaluation import cli
 from evaluation.l2m import ste_store
-from evaluation.l2m.l2metrics import Kind, L2MetricsError, Settings, run, run_json
+from evaluation.l2m.l2metrics import ErrorKind, L2MetricsError, LogSettings, run, run_json
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
 from evaluation.logs.learnkit import RunLogger
@@ -285,7 +285,7 @@ def test_parameters_begin_a_regime():
     ]
     listed = run_json(analysis)[DIFFERENCE]["regimes"]
     assert "parameters begin a regime" in listed["regime_num"]["because"]
-    (joined,) = run(log, Settings(compat="l2metrics-3.1")).analyses
+    (joined,) = run(log, LogSettings(compat="l2metrics-3.1")).analyses
     assert len(list(regime_rows(joined))) == 2
 
 
@@ -307,7 +307,7 @@ def test_agnostic_of_variants_means_the_whole_name_before_the_underscore():
         compute("-l", str(log), "-s", "w")
     content = rows([(0, "train", "task1_1", [1.0, 2.0]), (1, "train", "task1_2", [2.0, 3.0])])
     (analysis,) = run(
-        write_log(Path("run").absolute(), content), Settings(variant_mode="agnostic")
+        write_log(Path("run").absolute(), content), LogSettings(variant_mode="agnostic")
     ).analyses
     tasks = run_json(analysis)["task_metrics"]
     assert list(tasks) == ["task1"] and len(tasks["task1"]["ste_rel_perf_vals"]) == 2
@@ -315,7 +315,7 @@ def test_agnostic_of_variants_means_the_whole_name_before_the_underscore():
 
 def test_data_range_applies_and_matches_names_exactly(log):
     ranges = {"taska": (0.0, 1.0), "taskb_1": (0.0, 1.0), "xtaska_1": (0.0, 100.0)}
-    settings = Settings(variant_mode="agnostic", data_range={**ranges, "taskb": (0.0, 2.0)})
+    settings = LogSettings(variant_mode="agnostic", data_range={**ranges, "taskb": (0.0, 2.0)})
     (analysis,) = run(log, settings).analyses
     written = run_json(analysis)["normalization_data_range"]
     assert written == {"taska": {"min": 0.0, "max": 1.0}, "taskb": {"min": 0.0, "max": 2.0}}
@@ -323,7 +323,7 @@ def test_data_range_applies_and_matches_names_exactly(log):
 
 def test_noise_is_seeded(log):
     one, two, other = (
-        run_json(run(log, Settings(noise=(0.0, 1.0), noise_seed=seed)).analyses[0])
+        run_json(run(log, LogSettings(noise=(0.0, 1.0), noise_seed=seed)).analyses[0])
         for seed in (1, 1, 2)
     )
     assert one == two and one["avg_train_perf"] != other["avg_train_perf"]
@@ -399,7 +399,7 @@ def test_files_without_a_metric_say_so(log, content, words, capsys):
         Path("mine.py").write_text(content)
     assert cli.main(["l2metrics", "-l", str(log), "--metric", "mine.py"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"jaxsim: {Kind.CUSTOM_METRIC}: ") and words in error
+    assert error.startswith(f"jaxsim: {ErrorKind.CUSTOM_METRIC}: ") and words in error
 
 
 def test_a_failing_custom_metric_fails_its_run_only(log):
@@ -411,7 +411,7 @@ def test_a_failing_custom_metric_fails_its_run_only(log):
 
     outcome = run([log, other], extra_metrics=[row_of(picky)])
     assert [analysis.run.name for analysis in outcome.analyses] == ["run"]
-    assert outcome.errors[other].kind == Kind.CUSTOM_METRIC
+    assert outcome.errors[other].kind == ErrorKind.CUSTOM_METRIC
 
 
 def drawn(monkeypatch):
@@ -485,7 +485,7 @@ def test_plots_need_their_module(log, capsys, monkeypatch):
 )
 def test_bad_settings_say_what_is_allowed(values, message):
     with pytest.raises(L2MetricsError, match=message):
-        Settings(**values)
+        LogSettings(**values)
 
 
 # ------------------------------------------------------------------ the store
@@ -540,10 +540,10 @@ def test_experts_of_several_variants_come_file_by_file(monkeypatch):
         ste_store.write(store, task, runs)
     names = [path.name.split(".")[0] for path in os.scandir(store)]
     newest = {"task_b": ["2", "1"], "task_a": ["4", "3"]}
-    compat = Settings(variant_mode="agnostic", compat="l2metrics-3.1")
+    compat = LogSettings(variant_mode="agnostic", compat="l2metrics-3.1")
     order = [run.source for run in stored_runs(store, "task", compat)]
     assert order == [source for name in names for source in newest[name]]
-    plain = [run.source for run in stored_runs(store, "task", Settings(variant_mode="agnostic"))]
+    plain = [run.source for run in stored_runs(store, "task", LogSettings(variant_mode="agnostic"))]
     assert plain == ["3", "4", "1", "2"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import cli
-from evaluation.l2m.l2metrics.errors import Kind
+from evaluation.l2m.l2metrics.errors import ErrorKind
 from tests.evaluation.l2m.log_files import COLUMNS, LOGGER, SCENARIO, good_rows, rows, write_log
 
 SHORT = [(0, "train", "a_1", [1.0, 2.0, 3.0]), (1, "test", "a_1", [1.0, 2.0])]
@@ -89,30 +89,30 @@ def nokey_range(path):
 
 
 CASES = {
-    one_row: (Kind.ONE_ROW, []),
-    all_nan: (Kind.ALL_NAN, []),
-    no_datalog: (Kind.NO_DATA_LOG, []),
-    no_logger_info: (Kind.NO_LOGGER_INFO, []),
-    no_scenario_info: (Kind.NO_SCENARIO_INFO, []),
-    bad_block_type: (Kind.BAD_BLOCK_TYPE, []),
-    bad_exp_status: (Kind.BAD_EXP_STATUS, []),
-    bad_task_params: (Kind.BAD_TASK_PARAMS, []),
-    bad_timestamp: (Kind.BAD_TIMESTAMP, []),
-    missing_column: (Kind.MISSING_COLUMN, []),
-    decreasing_block_num: (Kind.BLOCK_ORDER, []),
-    inf_reward: (Kind.NOT_FINITE, []),
-    noname: (Kind.NO_VARIANT, []),
-    missing_dir: (Kind.NO_DIRECTORY, []),
-    partial_range: (Kind.RANGE_INCOMPLETE, ["-d", "logs/range.json"]),
-    nokey_range: (Kind.RANGE_KEYS, ["-d", "logs/range.json"]),
+    one_row: (ErrorKind.ONE_ROW, []),
+    all_nan: (ErrorKind.ALL_NAN, []),
+    no_datalog: (ErrorKind.NO_DATA_LOG, []),
+    no_logger_info: (ErrorKind.NO_LOGGER_INFO, []),
+    no_scenario_info: (ErrorKind.NO_SCENARIO_INFO, []),
+    bad_block_type: (ErrorKind.BAD_BLOCK_TYPE, []),
+    bad_exp_status: (ErrorKind.BAD_EXP_STATUS, []),
+    bad_task_params: (ErrorKind.BAD_TASK_PARAMS, []),
+    bad_timestamp: (ErrorKind.BAD_TIMESTAMP, []),
+    missing_column: (ErrorKind.MISSING_COLUMN, []),
+    decreasing_block_num: (ErrorKind.BLOCK_ORDER, []),
+    inf_reward: (ErrorKind.NOT_FINITE, []),
+    noname: (ErrorKind.NO_VARIANT, []),
+    missing_dir: (ErrorKind.NO_DIRECTORY, []),
+    partial_range: (ErrorKind.RANGE_INCOMPLETE, ["-d", "logs/range.json"]),
+    nokey_range: (ErrorKind.RANGE_KEYS, ["-d", "logs/range.json"]),
 }
 ARGUMENTS = {
-    "wrong_perf_measure": (right, Kind.UNKNOWN_MEASURE, ["-p", "nope"]),
-    "window_1": (right, Kind.WINDOW, ["-w", "1"]),
-    "window_0": (right, Kind.WINDOW, ["-w", "0"]),
-    "window_neg": (right, Kind.WINDOW, ["-w", "-3"]),
-    "ste_one_row": (one_row, Kind.STE_ONE_ROW, ["-s", "w"]),
-    "ste_store_multitask": (right, Kind.STE_TASKS, ["-s", "w"]),
+    "wrong_perf_measure": (right, ErrorKind.UNKNOWN_MEASURE, ["-p", "nope"]),
+    "window_1": (right, ErrorKind.WINDOW, ["-w", "1"]),
+    "window_0": (right, ErrorKind.WINDOW, ["-w", "0"]),
+    "window_neg": (right, ErrorKind.WINDOW, ["-w", "-3"]),
+    "ste_one_row": (one_row, ErrorKind.STE_ONE_ROW, ["-s", "w"]),
+    "ste_store_multitask": (right, ErrorKind.STE_TASKS, ["-s", "w"]),
 }
 ALL = {make.__name__: (make, *expected) for make, expected in CASES.items()} | ARGUMENTS
 # Found in the table of one log, so the message says where.
@@ -180,7 +180,7 @@ def test_a_bad_expert_does_not_keep_others_from_the_store(capsys):
     assert cli.main(["l2metrics", "-l", "logs", "-R", "-s", "w"]) == 2
     printed = capsys.readouterr()
     assert "single-task expert of a_1" in printed.out
-    assert f"{Kind.STE_ONE_ROW}: " in printed.err and f"{Kind.STE_TASKS}: " in printed.err
+    assert f"{ErrorKind.STE_ONE_ROW}: " in printed.err and f"{ErrorKind.STE_TASKS}: " in printed.err
 
 
 def test_a_batch_without_logs_is_an_error(capsys):
@@ -191,7 +191,10 @@ def test_a_batch_without_logs_is_an_error(capsys):
 
 @pytest.mark.parametrize(
     ("info", "kind"),
-    [({**LOGGER, "metrics_columns": []}, Kind.BAD_INFO), ({"metrics_columns": "x"}, Kind.BAD_INFO)],
+    [
+        ({**LOGGER, "metrics_columns": []}, ErrorKind.BAD_INFO),
+        ({"metrics_columns": "x"}, ErrorKind.BAD_INFO),
+    ],
 )
 def test_a_bad_info_file_is_named(info, kind, capsys):
     write_log(Path("run").absolute(), rows(SHORT), logger=info)
@@ -204,7 +207,7 @@ def test_a_damaged_expert_file_is_named(capsys):
     Path("l2data/taskinfo").mkdir(parents=True)
     Path("l2data/taskinfo/taska_1.npz").write_bytes(b"not a zip file")
     assert cli.main(["l2metrics", "-l", "run"]) == 2
-    assert f"{Kind.STE_FILE}: " in capsys.readouterr().err
+    assert f"{ErrorKind.STE_FILE}: " in capsys.readouterr().err
 
 
 def test_unusual_scenarios_only_warn(capsys):

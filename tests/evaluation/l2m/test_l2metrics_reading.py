@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluation.l2m.l2metrics import Kind, L2MetricsError
+from evaluation.l2m.l2metrics import ErrorKind, L2MetricsError
 from evaluation.l2m.l2metrics.reading import read_log_columns
 from evaluation.logs.problems import MAX_PROBLEMS
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
@@ -59,13 +59,13 @@ def test_timestamps_and_words_stay_what_they_were(tmp_path):
 
 
 BAD_CELLS = {
-    "block_num": ("x", Kind.BAD_NUMBER),
-    "exp_num": ("-1", Kind.BAD_NUMBER),
-    "worker_id": ("w 0", Kind.BAD_WORKER),
-    "block_subtype": ("dream", Kind.BAD_BLOCK_SUBTYPE),
-    "task_params": ("[1]", Kind.BAD_TASK_PARAMS),
-    "timestamp": ("now", Kind.BAD_TIMESTAMP),
-    "reward": ("high", Kind.BAD_NUMBER),
+    "block_num": ("x", ErrorKind.BAD_NUMBER),
+    "exp_num": ("-1", ErrorKind.BAD_NUMBER),
+    "worker_id": ("w 0", ErrorKind.BAD_WORKER),
+    "block_subtype": ("dream", ErrorKind.BAD_BLOCK_SUBTYPE),
+    "task_params": ("[1]", ErrorKind.BAD_TASK_PARAMS),
+    "timestamp": ("now", ErrorKind.BAD_TIMESTAMP),
+    "reward": ("high", ErrorKind.BAD_NUMBER),
 }
 
 
@@ -98,7 +98,11 @@ def bad_json(path):
 
 @pytest.mark.parametrize(
     ("spoil", "kind"),
-    [(repeated_column, Kind.BAD_TABLE), (short_line, Kind.BAD_TABLE), (bad_json, Kind.BAD_INFO)],
+    [
+        (repeated_column, ErrorKind.BAD_TABLE),
+        (short_line, ErrorKind.BAD_TABLE),
+        (bad_json, ErrorKind.BAD_INFO),
+    ],
 )
 def test_what_is_no_table_or_no_object_has_a_name(spoil, kind, tmp_path):
     path = write_log(tmp_path / "run", rows([(0, "train", "a_1", [1.0, 2.0])]))

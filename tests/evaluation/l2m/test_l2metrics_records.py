@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluation.l2m.l2metrics import run
-from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.logs.export import write_l2logger
 from evaluation.logs.texts import shortest
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
@@ -61,7 +61,7 @@ def test_the_same_as_from_a_log(records, lifetime, tmp_path):
     }
     metrics = record_metrics(replace(records, columns=written))
     log = write_l2logger(records, lifetime, tmp_path, datetime(2026, 1, 1))
-    (analysis,) = run(log, Settings(perf_measure="performance"), tmp_path).analyses
+    (analysis,) = run(log, LogSettings(perf_measure="performance"), tmp_path).analyses
     assert analysis.run.tasks == metrics.tasks
     results = metrics.results
     for name in LIFETIME_METRICS:

@@ -8,7 +8,7 @@ import pytest
 
 from evaluation import cli
 from evaluation.l2m import ste_info, ste_store
-from evaluation.l2m.l2metrics import Settings, run, run_json
+from evaluation.l2m.l2metrics import LogSettings, run, run_json
 from evaluation.l2m.ste_sources import runs_of_records
 from evaluation.logs.export import write_lifetimes
 from tests.evaluation.l2m.log_files import good_rows, rows, write_log
@@ -85,7 +85,7 @@ def test_where_a_curve_is_needed_a_saturation_value_is_said_not_to_be_one(capsys
     log = write_log(Path("logs/run").absolute(), good_rows())
     Path("info.json").write_text('{"taskA_1": 0.5}')
     ste(capsys, "add", "info.json")
-    (analysis,) = run(log, Settings()).analyses
+    (analysis,) = run(log, LogSettings()).analyses
     why = run_json(analysis)["why"]
     assert "only a saturation value" in why["ste_rel_perf"]
     assert "only a saturation value" in why["task_metrics"]["taska_1"]["sample_efficiency"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.l2m.l2metrics.experts import training_curves
-from evaluation.l2m.l2metrics.settings import COMPAT, Settings
+from evaluation.l2m.l2metrics.settings import COMPAT, LogSettings
 from evaluation.l2m.ste_info import from_info_json
 from evaluation.l2m.ste_sources import from_records
 from evaluation.l2m.ste_store import SteRun
@@ -181,7 +181,7 @@ def test_training_of_experts_is_smoothed_by_the_windows_of_the_lifetimes(compat)
     train = np.array([1, 1, 1, 1, 0, 0, 1, 1], bool)
     regimes = np.array([0, 0, 0, 0, 1, 1, 2, 2], np.int32)
     run = SteRun({"reward": values}, np.arange(10, 18), regimes, train)
-    settings = Settings(window_length=3, compat=compat)
+    settings = LogSettings(window_length=3, compat=compat)
     (curve,) = training_curves([run], settings, settings.is_compat)
     assert curve.experiences.tolist() == [10, 11, 13, 16, 17]
     parts = np.zeros((2, 3))

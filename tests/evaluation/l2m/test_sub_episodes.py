@@ -48,7 +48,7 @@ def records(schedule):
 
 
 def play(schedule):
-    options = scanner.Options(threads=1)
+    options = scanner.MachineOptions(threads=1)
     return scanner.play(schedule, toy.busy, lifetimes=2, seed=3, options=options)
 
 
@@ -174,7 +174,7 @@ def test_metrics_are_of_means_over_them(records, tmp_path):
     old.add(report2019.WithinBlockSaturation(old.settings)).calculate()
     saturation = list(old.results[0].values.per_block["saturation_value"].values())
     np.testing.assert_allclose(saturation, [values[0] for values in best], rtol=1e-6)
-    settings = l2metrics.Settings(normalization_method="none", smoothing_method="none")
+    settings = l2metrics.LogSettings(normalization_method="none", smoothing_method="none")
     log = export.write_l2logger(records, 0, tmp_path)
     (analysis,) = l2metrics.run([log], settings).analyses
     ours = record_metrics(records, "reward", settings.options(False), compiled=False).results

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.logs import (
     DataLogger,
-    LogRow,
+    L2LoggerRow,
     RecordError,
     read_log,
     validate_log,
@@ -30,7 +30,7 @@ def rows(count=60):
     reward = generator.normal(size=count) * 10.0 ** generator.integers(-8, 20, count)
     reward[:4] = 0.0, -0.0, float("nan"), 3.0
     return [
-        LogRow(
+        L2LoggerRow(
             block_num=number // 10,
             exp_num=number,
             block_type="test" if number // 10 % 2 else "train",

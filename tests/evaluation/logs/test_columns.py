@@ -6,7 +6,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from evaluation.logs import LogError, LogRow, read_log, write_log
+from evaluation.logs import L2LoggerRow, LogError, read_log, write_log
 from evaluation.logs.coded import Coded, coded
 from evaluation.logs.l2logger import columns as columns_module
 from evaluation.logs.l2logger.columns import read_columns
@@ -34,7 +34,7 @@ def rows(count=12, **changes):
             "extras": {"cells": f"[{number} 4]"},
             "worker_id": "ba"[number % 2],
         }
-        log_rows.append(LogRow(**(fields | changes)))
+        log_rows.append(L2LoggerRow(**(fields | changes)))
     return log_rows
 
 
@@ -122,9 +122,9 @@ def test_task_names_in_lower_case_are_joined(tmp_path, no_row_reader):
 def test_warnings_have_their_lines_without_the_row_reader(tmp_path):
     episodes = rows()
     for number in (3, 9):
-        episodes[number] = LogRow(
+        episodes[number] = L2LoggerRow(
             **{
-                **{name: getattr(episodes[number], name) for name in LogRow.__slots__},
+                **{name: getattr(episodes[number], name) for name in L2LoggerRow.__slots__},
                 "metrics": {"reward": float("nan"), "length": 3},
                 "task_name": "plain",
             }

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from evaluation import cli
-from evaluation.logs import LogRow, learnkit, write_log
+from evaluation.logs import L2LoggerRow, learnkit, write_log
 from tests.evaluation.logs.test_batch import SCENARIO, START, rows
 from tests.evaluation.logs.test_learnkit import rows as learnkit_rows
 
@@ -88,7 +88,7 @@ def test_every_error_of_a_log_of_2019_is_told(old_log, capsys):
 
 def test_warnings_are_told_up_to_a_limit_and_change_nothing(tmp_path, capsys):
     log_rows = [
-        LogRow(0, n, "train", "wake", "plain", {}, "complete", START, {"reward": 0.5})
+        L2LoggerRow(0, n, "train", "wake", "plain", {}, "complete", START, {"reward": 0.5})
         for n in range(50)
     ]
     path = write_log(tmp_path, "demo", log_rows, ["reward"], SCENARIO)

@@ -31,7 +31,7 @@ def records():
             name="a name/with: odd letters.v1",
             author="A. Author",
         )
-        options = scanner.Options(threads=1)
+        options = scanner.MachineOptions(threads=1)
         return scanner.play(schedule, toy.busy, lifetimes=3, seed=7, options=options)
 
 
@@ -273,7 +273,7 @@ def test_several_workers_are_read_as_one_would_have_written_it(records, director
     one, other = ([*read_log(path).rows] for path in (directory, many))
     assert {row.worker_id for row in other} == {"w-0", "w-1", "w-2"}
     assert [dataclasses.replace(row, worker_id="worker-default") for row in other] == one
-    settings = l2metrics.Settings("performance", compat=COMPAT)
+    settings = l2metrics.LogSettings("performance", compat=COMPAT)
     numbers = [
         run_json(analysis) for analysis in l2metrics.run([directory, many], settings).analyses
     ]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from evaluation.logs import (
+    L2LoggerRow,
     LogError,
-    LogRow,
     check_log,
     find_regimes,
     read_log,
@@ -41,7 +41,7 @@ def row(number=0, **changes):
         "metrics": {"reward": number / 7},
         "extras": {"steps": 10 + number, "seed": "a"},
     }
-    return LogRow(**(fields | changes))
+    return L2LoggerRow(**(fields | changes))
 
 
 def rows(count=7, **changes):

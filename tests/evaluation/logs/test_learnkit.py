@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.logs import LogError, home
 from evaluation.logs.learnkit import (
-    LogRow,
+    LearnkitRow,
     RunLogger,
     check_log,
     episodes,
@@ -43,7 +43,7 @@ def row(number=0, **changes):
         "timestamp": datetime(2019, 12, 4, 10, 31, number),
         "extras": {"agent_pos": f"[{number} 1]", "action_space": "Discrete(5)"},
     }
-    return LogRow(**(fields | changes))
+    return LearnkitRow(**(fields | changes))
 
 
 def rows(count=12, **changes):
@@ -342,7 +342,7 @@ def test_columns_that_may_be_left_out(tmp_path):
         "reward\ttask\tblock\tclass_name\tworker\tphase\n2\t5\t0\tpole\tenv-0\t1.train\n"
     )
     log = read_log(tmp_path / "run")
-    assert log.rows == (LogRow("1.train", "pole", {}, 0, 5, {"reward": 2}),)
+    assert log.rows == (LearnkitRow("1.train", "pole", {}, 0, 5, {"reward": 2}),)
     assert [p.message[:31] for p in log.warnings] == [
         "the column 'sub_task' is missin",
         "the column 'termination_status'",

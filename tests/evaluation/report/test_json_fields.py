@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from evaluation.bench.rate import Rate
-from evaluation.bench.result import OURS, Curve, Result, Sample
-from evaluation.bench.result import Row as Measured
+from evaluation.bench.result import OURS, BenchResult, Sample, ThroughputCurve
+from evaluation.bench.result import Measurements as Measured
 from evaluation.bench.workloads import NOMINAL
-from evaluation.evaluate.job import Mean, Row
+from evaluation.evaluate.job import ComparisonRow, Mean
 from evaluation.gvgai.results import LevelResult
 from evaluation.gvgai.rules import Rules
-from evaluation.gvgai.track import Level
-from evaluation.report.capabilities import Capability, Score
+from evaluation.gvgai.track import TrackLevel
+from evaluation.report.capabilities import Capability, CapabilityScore
 from evaluation.report.html.page import Chart
-from evaluation.report.transfer import Transfer
-from evaluation.sweep.notes import Failure, Running
-from evaluation.sweep.progress import Status
+from evaluation.report.transfer import CurveTransfer
+from evaluation.sweep.notes import Failure, RunningProcess
+from evaluation.sweep.progress import SweepStatus
 
 MEAN, OTHER_MEAN = Mean(0.5, 0.25, 0.75), Mean(0.5, 0.125, 0.75)
-SCORE = Score(0.5, 0.25, 0.75, 2, ("mean",))
+SCORE = CapabilityScore(0.5, 0.25, 0.75, 2, ("mean",))
 SAMPLES = [Sample(Rate(100, 2.0, 3.0, 2), 0.5)]
 ROW = Measured(
     OURS,
@@ -41,24 +41,32 @@ WORDS = {
 
 VALUES = (
     MEAN,
-    Row("203 hard", "pd", MEAN, OTHER_MEAN, 0.25, 0.5, 0.125, MEAN),
+    ComparisonRow("203 hard", "pd", MEAN, OTHER_MEAN, 0.25, 0.5, 0.125, MEAN),
     SCORE,
     Capability({"share": SCORE}, {"mean": SCORE}),
-    Transfer("a", "b", 0.5, 0.25, 0.75, 3),
+    CurveTransfer("a", "b", 0.5, 0.25, 0.75, 3),
     Chart("x", [1.0], {"a": [2.0]}, {"a": [[1.0], [3.0]]}, [(0.0, 1.0, "novel")]),
     Rate(100, 2.0, 3.0, 2),
     SAMPLES[0],
     ROW,
-    Result({"seed": 1}, 2, {"default": 3.0}, {"default": 1.0}, [ROW], [Curve("default")], [0.5]),
+    BenchResult(
+        {"seed": 1},
+        2,
+        {"default": 3.0},
+        {"default": 1.0},
+        [ROW],
+        [ThroughputCurve("default")],
+        [0.5],
+    ),
     LevelResult("g", 1, "first", 2, 3, 1, 4.0, 5, error="it was late"),
     Rules(act_hard_seconds=2.0),
-    Level("CartPole3D", (("pole/length", 2.0),), "a long pole"),
-    Status(
+    TrackLevel("CartPole3D", (("pole/length", 2.0),), "a long pole"),
+    SweepStatus(
         "s",
         9,
         4,
         1,
-        (Running("here", 7, (3,), 2.0),),
+        (RunningProcess("here", 7, (3,), 2.0),),
         (Failure(5, 3, "no number", "here 7", "2026-01-01"),),
         1.5,
         60.0,

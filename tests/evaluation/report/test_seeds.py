@@ -10,7 +10,7 @@ from evaluation.report.compare import compare_records
 from evaluation.report.novelty import summarise_novelty
 from evaluation.report.transfer import between_tasks
 from evaluation.sailon.analysis import analyse
-from evaluation.train.curve import Curve
+from evaluation.train.curve import LearningCurve
 from tests.evaluation import made_up
 
 ONE, OTHER = made_up.run(0, 9, 7), made_up.run(1, 9, 7)
@@ -29,7 +29,7 @@ REPORTS = {
     "score": scores,
     "transfer": lambda seed: [one.to_json() for one in between_tasks([ONE, OTHER], seed=seed)],
     "trials": lambda seed: analyse(TRIALS, BASELINE, seed=seed, resamples=200).to_json(),
-    "curve": lambda seed: Curve.of(ONE, seed).rows(),
+    "curve": lambda seed: LearningCurve.of(ONE, seed).rows(),
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.sailon.experiment import generate
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from tests.compiling import hurry
 
 
@@ -20,7 +20,7 @@ def settings(**values):
         "testing_novelty_p2": 1.0,
         "normal_timeout_seconds": 60.0,
     }
-    return Settings(**{**defaults, **values})
+    return ExperimentSettings(**{**defaults, **values})
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from jaxsim.worlds.cartpole3d.original import hints, messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 from tests.compiling import hurry
 
-ONE_THREAD = scanner.Options(threads=1, segment=2)
+ONE_THREAD = scanner.MachineOptions(threads=1, segment=2)
 """Programs of two rounds, which most tests share."""
 
 
@@ -73,7 +73,7 @@ def test_episodes_have_the_numbers_of_their_trial_in_every_stretch(draw):
     """What is random in them is counted by these."""
     experiment = draw(trials=1, testing_episodes=5, starts="counter")
     (group, *_) = groups(experiment)
-    options = scanner.Options(threads=1, segment=2)
+    options = scanner.MachineOptions(threads=1, segment=2)
     root = rng.words(jax.random.key(0))
     trials = batch._Trials(agents.get("pd"), group, experiment, root, options)
     lists = [list(experiment.episodes(trial)) for trial in group.trials]
@@ -115,7 +115,9 @@ def test_what_changes_no_result(draw):
     experiment = draw(trials=3, starts="counter")
     moves = []
     plain = play(experiment, progress=lambda *counts: moves.append(counts))
-    short = play_batch(experiment, agents.get("pd"), options=scanner.Options(threads=1, segment=4))
+    short = play_batch(
+        experiment, agents.get("pd"), options=scanner.MachineOptions(threads=1, segment=4)
+    )
     for name, column in plain.rows.items():
         np.testing.assert_array_equal(short.rows[name], column, err_msg=name)
     assert moves[-1] == (11, 11)
@@ -188,7 +190,7 @@ def test_levels_of_two_dimensions_are_played_beside(draw):
     )
     settings = draw(novelty=(50, 51), starts="wsu").settings
     # A segment of one episode: in the last one, nobody starts as the original does.
-    options = scanner.Options(threads=1, segment=1)
+    options = scanner.MachineOptions(threads=1, segment=1)
     experiment = Experiment("flat", settings, (), trials)
     results = play_batch(experiment, agents.get("greedy"), options=options)
     assert results.rows["episode_level"].tolist() == [200, 50, 50, 200, 51]
@@ -235,7 +237,7 @@ def test_starts_of_the_original_by_seed(draw):
 def test_only_the_training_is_told_not_to_be_novel_unasked(draw):
     experiment = draw(trials=1, testing_episodes=5, starts="counter")
     (group, *_) = groups(experiment)
-    options = scanner.Options(threads=1, segment=2)
+    options = scanner.MachineOptions(threads=1, segment=2)
     root = rng.words(jax.random.key(0))
     trials = batch._Trials(agents.get("pd"), group, experiment, root, options)
     lists = [list(experiment.episodes(trial))[:2] for trial in group.trials]

@@ -11,12 +11,12 @@ from evaluation.sailon import analysis, evaluate, plots
 from evaluation.sailon.experiment import generate, load
 from evaluation.sailon.results import Results, load_results, planned
 from evaluation.sweep import bases
-from evaluation.sweep.bases.base import Place, complete
-from evaluation.sweep.grid import Cell
+from evaluation.sweep.bases.base import SweepFiles, complete
+from evaluation.sweep.grid import SweepCell
 from tests.evaluation.report.test_html import check_page
 
 SMALL = {"levels": (200, 203), "difficulties": ("hard",), "trials": 3, "episodes": 6, "seed": 5}
-OPTIONS = scanner.Options(chunk=64, threads=1)
+OPTIONS = scanner.MachineOptions(chunk=64, threads=1)
 
 
 def made_up(experiment, name):
@@ -51,7 +51,7 @@ def calls(monkeypatch):
 
 
 def job(out, **changes):
-    return evaluate.Job("greedy", out, options=OPTIONS, **SMALL | changes)
+    return evaluate.EvaluationPlan("greedy", out, options=OPTIONS, **SMALL | changes)
 
 
 def test_agent_and_baseline_play_and_everything_is_written(calls, tmp_path):
@@ -136,8 +136,10 @@ def test_the_command_plays_what_it_is_asked(calls, tmp_path, capsys):
 def test_a_cell_of_a_sweep_has_the_rows_and_metrics_of_its_own_trials(calls):
     base = bases.get("sailon evaluate")
     fixed = {"agent": "greedy", "difficulty": "hard", "trials": 3, "episodes": 6, "seed": 5}
-    cells = [Cell(4 + k, complete(base, fixed | {"level": v})) for k, v in enumerate((200, 203))]
-    results = base.play(cells, Place({}))
+    cells = [
+        SweepCell(4 + k, complete(base, fixed | {"level": v})) for k, v in enumerate((200, 203))
+    ]
+    results = base.play(cells, SweepFiles({}))
     ((experiment, names, _, keeper),) = calls
     assert (names, keeper) == (["greedy", "pd"], None)
     assert experiment.settings.novelty == (200, 203)

@@ -18,7 +18,7 @@ from evaluation.sailon.experiment import (
     load,
     loads,
 )
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from evaluation.sailon.text import ExperimentError
 from evaluation.sailon.worlds import groups
 
@@ -44,7 +44,9 @@ testing_novelty_p2 = 1.0
 
 def plan(**values):
     defaults = {"novelty": (203,), "difficulty": ("hard",), "novelty_visibility": (0,)}
-    return generate(Settings(**{**defaults, "trials": 3, "testing_episodes": 20, **values}))
+    return generate(
+        ExperimentSettings(**{**defaults, "trials": 3, "testing_episodes": 20, **values})
+    )
 
 
 def test_an_ini_file_of_the_original():
@@ -236,7 +238,7 @@ def test_files_that_cannot_be_read(tmp_path):
 )
 def test_settings_that_are_refused(name, value):
     with pytest.raises(ValueError, match=f"^'{name}' is "):
-        Settings(**{name: value})
+        ExperimentSettings(**{name: value})
 
 
 @pytest.mark.parametrize(
@@ -255,16 +257,16 @@ def test_settings_that_are_refused(name, value):
 )
 def test_numbers_of_settings_have_bounds(name, low, high, beyond):
     for value in (low, high):
-        assert getattr(Settings(**{name: value}), name) == value
+        assert getattr(ExperimentSettings(**{name: value}), name) == value
     for value in (low - beyond, high + beyond):
         with pytest.raises(ValueError, match=f"^'{name}' is "):
-            Settings(**{name: value})
+            ExperimentSettings(**{name: value})
 
 
 def test_an_experiment_may_be_written_by_hand():
     cell = Cell(0, 203, "hard", -1)
     trial = Trial(0, 0, cell, (False, True), (1, 2))
-    written_experiment = Experiment("mine", Settings(), (), (trial,))
+    written_experiment = Experiment("mine", ExperimentSettings(), (), (trial,))
     assert loads(written_experiment.dumps()) == written_experiment
     assert np.array_equal([e.level for e in written_experiment.episodes(trial)], [200, 203])
 
@@ -293,7 +295,7 @@ def test_cells_and_trials_have_seeds_and_numbers_of_their_own():
 def test_no_two_trials_of_a_cell_share_a_seed(monkeypatch):
     """Also where there are no more seeds than episodes."""
     monkeypatch.setattr(experiment, "TESTING_SEEDS", (0, 5))
-    few = Settings(novelty=(203,), novelty_visibility=(0,), trials=3, testing_episodes=2)
+    few = ExperimentSettings(novelty=(203,), novelty_visibility=(0,), trials=3, testing_episodes=2)
     sample = generate(few)
     for index in range(len(few.difficulty)):
         trials = sample.trials[3 * index : 3 * index + 3]

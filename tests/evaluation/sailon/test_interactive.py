@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.clock import ScriptedClock
 from evaluation.sailon import TA2Logic, answers, pictures
-from evaluation.sailon.interactive import Options, play
+from evaluation.sailon.interactive import PlayOptions, play
 from evaluation.sailon.pictures import Pictures
 from evaluation.sailon.text import ExperimentError
 from evaluation.sailon.transcript import replay
@@ -108,7 +108,9 @@ def test_the_order_of_calls(draw):
 def test_what_an_agent_is_given(draw):
     agent = Scripted(steps=2)
     play(
-        draw(novelty_visibility=(1,), hint_level=(3,), trials=1), agent, Options(wall=lambda: 50.0)
+        draw(novelty_visibility=(1,), hint_level=(3,), trials=1),
+        agent,
+        PlayOptions(wall=lambda: 50.0),
     )
     vectors = [v["feature_vector"] for v in calls_of(agent, "testing_instance")]
     first, second, third = vectors[3:6]  # of the second episode, the first novel one
@@ -183,9 +185,9 @@ def test_early_ends(draw):
 
 def test_training_only_and_one_trial(draw):
     agent = Scripted(steps=1)
-    play(draw(), agent, Options(testing=False))
+    play(draw(), agent, PlayOptions(testing=False))
     assert "trial_start" not in names(agent)
-    results = play(draw(), agent, Options(most_trials=1))
+    results = play(draw(), agent, PlayOptions(most_trials=1))
     assert len(calls_of(agent, "trial_start")) == 1
     assert "only 1 of the trials" in column(results, "problem")[-1]
 
@@ -207,7 +209,7 @@ def test_any_object_with_the_methods_will_do(draw):
 
 def test_progress_counts_every_episode(draw):
     moves = []
-    play(draw(), Scripted(steps=1), Options(progress=lambda *counts: moves.append(counts)))
+    play(draw(), Scripted(steps=1), PlayOptions(progress=lambda *counts: moves.append(counts)))
     assert [done for done, _ in moves if done] == list(range(1, 9))
     assert {total for _, total in moves} == {8}
 
@@ -286,7 +288,7 @@ def test_a_budget_stays_active_in_its_trial_and_in_no_other(draw):
 
 def test_the_label_of_the_original_is_always_left(draw):
     agent = Scripted(steps=4)
-    play(draw(trials=1, labels="left"), agent, Options(testing=False))
+    play(draw(trials=1, labels="left"), agent, PlayOptions(testing=False))
     labels = [v["feature_label"] for v in calls_of(agent, "training_instance")]
     assert labels == [{"action": "left"}] * len(labels)
 
@@ -350,7 +352,7 @@ def test_labels_are_those_of_a_chosen_agent(draw):
                 self.actions.append(feature_label["action"])
                 return {"action": "nothing" if len(self.actions) < 25 else "give_up"}
 
-        play(draw(training_episodes=1, labels=name), Agent(), Options(testing=False))
+        play(draw(training_episodes=1, labels=name), Agent(), PlayOptions(testing=False))
     assert labels["pd"] == labels["reference"]
     assert set(labels["left"]) == {"left"}
     assert set(labels["greedy"]) <= set(ACTIONS) and len(labels["greedy"]) == 25
@@ -450,7 +452,7 @@ def test_a_call_past_its_limit_breaks_off_the_trial(draw):
             clock.advance(61.0 if late else 59.0)
             return self.answer()
 
-    results = play(draw(), Slow(steps=3), Options(clock=clock))
+    results = play(draw(), Slow(steps=3), PlayOptions(clock=clock))
     problems = column(results, "problem")[2:]
     assert problems[0] == "testing_instance took longer than its limit of 60 s"
     assert problems[1] == problems[2] == f"not played: {problems[0]}"
@@ -467,9 +469,9 @@ def test_train_model_may_take_longer(draw):
             clock.advance(150.0)
 
     experiment = draw(trials=1, training_timeout_multiplier=3.0)
-    assert play(experiment, Learner(1), Options(clock=clock)).metadata["problems"] == []
+    assert play(experiment, Learner(1), PlayOptions(clock=clock)).metadata["problems"] == []
     short = draw(trials=1, training_timeout_multiplier=2.0)
-    (problem,) = play(short, Learner(1), Options(clock=clock)).metadata["problems"]
+    (problem,) = play(short, Learner(1), PlayOptions(clock=clock)).metadata["problems"]
     assert "limit of 120 s" in problem
 
 
@@ -496,7 +498,7 @@ def test_an_agent_that_hangs_is_interrupted(draw):
 def transcripts(draw, tmp_path):
     def write(agent, **values):
         experiment = draw(trials=1, training_episodes=1, **values)
-        play(experiment, agent, Options(transcripts=tmp_path, wall=lambda: 1.5))
+        play(experiment, agent, PlayOptions(transcripts=tmp_path, wall=lambda: 1.5))
         return tmp_path
 
     return write
@@ -543,7 +545,7 @@ def unpacked():
 
 def test_a_client_that_asks_for_pictures_gets_those_of_its_observations(draw, tmp_path, unpacked):
     agent = Scripted(steps=2)
-    options = Options(pictures=Pictures(24), transcripts=tmp_path, wall=lambda: 1.5)
+    options = PlayOptions(pictures=Pictures(24), transcripts=tmp_path, wall=lambda: 1.5)
     play(draw(labels="left"), agent, options)
     training, testing = (calls_of(agent, f"{mode}_instance") for mode in ("training", "testing"))
     assert training and testing

@@ -14,10 +14,10 @@ from evaluation import sailon
 from evaluation.cli import main
 from evaluation.sailon import experiment, interactive, novelties, plots
 from evaluation.sailon.analysis import analyse
-from evaluation.sailon.evaluate import Job
-from evaluation.sailon.novelties import Entry, NoveltyList
+from evaluation.sailon.evaluate import EvaluationPlan
+from evaluation.sailon.novelties import ListedNovelty, NoveltyList
 from evaluation.sailon.results import load_results
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from evaluation.sailon.text import ExperimentError
 from evaluation.sailon.transcript import replay
 from jaxsim import agents
@@ -29,9 +29,9 @@ LIGHT = Novelty.of(["gravity"], {"gravity": 5.0})
 LIST = NoveltyList(
     "some-1",
     (
-        Entry(0, SWAPPED, False, 0.9, 0.005),
-        Entry(1, TWO, True, 0.3, 0.0),
-        Entry(2, LIGHT, True, 0.0, 0.02),
+        ListedNovelty(0, SWAPPED, False, 0.9, 0.005),
+        ListedNovelty(1, TWO, True, 0.3, 0.0),
+        ListedNovelty(2, LIGHT, True, 0.0, 0.02),
     ),
     {"seed": 3},
 )
@@ -58,7 +58,7 @@ def settings(path, **changes):
         "testing_novelty_p2": 1.0,
         "starts": "counter",
     }
-    return Settings(**usual | changes)
+    return ExperimentSettings(**usual | changes)
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +203,8 @@ def test_wrong_settings_are_refused(path, changes, reason):
 
 
 def test_settings_without_a_list_are_as_they_were():
-    assert not {"novelty_list", "samples", "split"} & set(Settings().to_json())
-    values = Settings(novelty_list="open-world-1", samples=3).to_json()
+    assert not {"novelty_list", "samples", "split"} & set(ExperimentSettings().to_json())
+    values = ExperimentSettings(novelty_list="open-world-1", samples=3).to_json()
     assert (values["novelty_list"], values["samples"], values["split"]) == ("open-world-1", 3, None)
 
 
@@ -234,7 +234,7 @@ def test_an_agent_on_the_host_plays_the_same_novelties(drawn, results, tmp_path)
             return "right"
 
     few = replace(drawn, trials=drawn.trials[:1], training=())
-    options = interactive.Options(transcripts=tmp_path)
+    options = interactive.PlayOptions(transcripts=tmp_path)
     results = sailon.play(few, Right(), options)
     lengths = results.tested()["length"]
     assert lengths[2:].max() < 20
@@ -334,7 +334,7 @@ def test_evaluate_refuses_wrong_lists_before_it_plays(words, reason, tmp_path, c
 
 
 def test_the_command_of_a_report_makes_it_again(path):
-    job = Job("pd", Path("runs/open"), novelty_list=path, samples=2, split="held out")
+    job = EvaluationPlan("pd", Path("runs/open"), novelty_list=path, samples=2, split="held out")
     assert f"--novelties {path} --samples 2 --split 'held out'" in job.command
 
 

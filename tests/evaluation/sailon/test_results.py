@@ -21,7 +21,7 @@ from evaluation.sailon.results import (
     read_csv,
     trial_data,
 )
-from evaluation.sailon.settings import Settings
+from evaluation.sailon.settings import ExperimentSettings
 from evaluation.sailon.text import ExperimentError
 
 HEADER = ",".join(NEEDED)
@@ -31,7 +31,7 @@ HEADER = ",".join(NEEDED)
 def results():
     """Results of a small experiment, filled with numbers that tell rows apart."""
     experiment = generate(
-        Settings(
+        ExperimentSettings(
             novelty=(200, 203),
             difficulty=("hard",),
             novelty_visibility=(0,),
@@ -57,7 +57,7 @@ def results():
 
 def planned_table():
     """An Arrow table of an experiment that nobody has played."""
-    experiment = generate(Settings(trials=1))
+    experiment = generate(ExperimentSettings(trials=1))
     return Results(planned(experiment), experiment).table()
 
 

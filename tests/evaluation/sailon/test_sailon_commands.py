@@ -10,7 +10,7 @@ from evaluation import cli, scanner
 from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.sailon import TA2Logic, evaluate, host, plots, ta2
 from evaluation.sailon.experiment import load
-from evaluation.sailon.interactive import Options
+from evaluation.sailon.interactive import PlayOptions
 from evaluation.sailon.results import load_results
 from tests.evaluation.report.test_html import check_page
 
@@ -233,7 +233,7 @@ def test_what_agents_do_wrong_is_in_the_results(agent_file, experiment_file, tmp
 )
 def test_agent_files_that_cannot_be_started(agent_file, experiment_file, tmp_path, text, words):
     with pytest.raises(ValueError, match=r"TA2\.py cannot be started: ") as caught:
-        host.run(agent_file(text), load(experiment_file), Options())
+        host.run(agent_file(text), load(experiment_file), PlayOptions())
     assert words in str(caught.value)
 
 
@@ -329,13 +329,13 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     assert all(((out / name).exists()) == plots.available() for name in pictures)
     # Asked to end after the agent's trials, it goes on with the baseline's.
     again = tmp_path / "again"
-    job = evaluate.Job(
+    job = evaluate.EvaluationPlan(
         *("greedy", again),
         levels=(200, 207),
         difficulties=("hard",),
         trials=2,
         episodes=4,
-        options=scanner.Options(threads=1),
+        options=scanner.MachineOptions(threads=1),
     )
     with pytest.raises(Stopped, match="--resume"):
         evaluate.run(job, job.checked(), stop=Stop("SIGTERM"))

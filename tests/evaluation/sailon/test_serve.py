@@ -14,8 +14,8 @@ from evaluation import cli, sailon
 from evaluation.clock import ScriptedClock
 from evaluation.sailon.serve import protocol
 from evaluation.sailon.serve.protocol import BadMessage, Delivery
-from evaluation.sailon.serve.remote import Conversation, Gone
-from evaluation.sailon.serve.server import Server
+from evaluation.sailon.serve.remote import AgentGone, Conversation
+from evaluation.sailon.serve.server import ExperimentServer
 from evaluation.sailon.serve.transport import Lost, Rabbit
 
 pytestmark = pytest.mark.usefixtures("hurried_steps")
@@ -81,7 +81,9 @@ class Serving:
     def __init__(self, plan, **options):
         self.broker, self.notes, self.error = Memory(), [], None
         self.clock = options.pop("clock", None)
-        self.server = Server(plan, self.broker, clock=self.clock, note=self.notes.append, **options)
+        self.server = ExperimentServer(
+            plan, self.broker, clock=self.clock, note=self.notes.append, **options
+        )
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
         while protocol.REQUESTS_QUEUE not in self.broker.queues:
@@ -248,7 +250,7 @@ def test_an_agent_that_sends_what_is_not_due_has_no_more_time(first):
     if first != "nonsense":
         talk.receive("request_state")
         talk.reply("answer")
-    with pytest.raises(Gone, match="sent no benchmark_data for 20 s"):
+    with pytest.raises(AgentGone, match="sent no benchmark_data for 20 s"):
         talk.receive("benchmark_data")
     assert len(sent) <= 22
 

@@ -8,9 +8,15 @@ from dataclasses import replace
 from evaluation.clock import ScriptedClock
 from evaluation.sciencebirds import codec, harness, server
 from evaluation.sciencebirds.codes import LOST, PLAYING, WON
-from evaluation.sciencebirds.document import Evaluation, LevelSet, Limits, Measurement, Trial
+from evaluation.sciencebirds.document import (
+    ConfiguredTrial,
+    Evaluation,
+    LevelSet,
+    Measurement,
+    SetLimits,
+)
 from evaluation.sciencebirds.game import Counts
-from evaluation.sciencebirds.levels import Level
+from evaluation.sciencebirds.levels import LevelPath
 from evaluation.sciencebirds.scheduler import Quirks
 
 ANNOUNCEMENTS = (8, 9, 10, 11)
@@ -20,16 +26,18 @@ def level_set(
     count, *, time=0, interactions=0, attempts=1, selection=False, novelty=0, first=0
 ) -> LevelSet:
     numbers = range(first, first + count)
-    chosen = tuple(Level.of(novelty, 1, number) for number in numbers)
-    return LevelSet(Limits(time, interactions, attempts, selection), chosen)
+    chosen = tuple(LevelPath.of(novelty, 1, number) for number in numbers)
+    return LevelSet(SetLimits(time, interactions, attempts, selection), chosen)
 
 
-def trial(training, tests=(), *, executions=1, time=0, interactions=0, notify=False) -> Trial:
+def trial(
+    training, tests=(), *, executions=1, time=0, interactions=0, notify=False
+) -> ConfiguredTrial:
     """A trial; a number stands for a set of so many levels with one attempt each."""
     if isinstance(training, int):
         training = level_set(training)
     tests = tuple(level_set(each) if isinstance(each, int) else each for each in tests)
-    return Trial(0, executions, time, interactions, notify, training, tests)
+    return ConfiguredTrial(0, executions, time, interactions, notify, training, tests)
 
 
 def evaluation(*trials, step=0, in_training=False, in_tests=False) -> Evaluation:
@@ -179,7 +187,7 @@ def serving(what, *, shots=1, results=None, idle_limit=300.0, game=None, options
     run = harness.Harness(
         what, game or ShotGame(shots), clock=clock, results=results, options=options
     )
-    instance = server.Server(
+    instance = server.EvaluationServer(
         run,
         server.listen(port=0),
         clock=clock,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evaluation.sciencebirds import codec
 from evaluation.sciencebirds.codec import BY_NAME, Decoder, ProtocolError
-from evaluation.sciencebirds.codes import State
+from evaluation.sciencebirds.codes import GameState
 
 NO_TEXT = {"novel": 0.9, "non_novel": 0.1, "ids": (), "level": 0, "description": ""}
 LONGER = NO_TEXT | {"ids": (1, -2, -398879789), "level": 2, "description": "pole longer"}
@@ -42,7 +42,7 @@ REPLIES = {
     "configure response training mode (round,limit,levels)": ("configure", (0, 0, 0)),
     "ok": ("set_speed", (1,)),
     "err": ("load_level", (0,)),
-    **{f"state {state.name}": ("state", (int(state),)) for state in State},
+    **{f"state {state.name}": ("state", (int(state),)) for state in GameState},
     "current level = 1 (deprecated, constant)": ("current_level", (1,)),
     "number of levels = 0 during evaluation": ("number_of_levels", (0,)),
     "all scores n=2: 10, 20": ("all_scores", ((10, 20),)),
@@ -112,9 +112,9 @@ def test_recorded_replies_in_both_directions(vectors):
 
 @pytest.mark.requirement(35, 36, 37, 38, 39, 40)
 def test_codes_of_the_states():
-    assert (State.NEWTESTSET, State.NEWTRAININGSET, State.RESUMETRAINING) == (8, 9, 10)
-    assert (State.NEWTRIAL, State.REQUESTNOVELTYLIKELIHOOD) == (11, 12)
-    assert State.EVALUATION_TERMINATED == 13
+    assert (GameState.NEWTESTSET, GameState.NEWTRAININGSET, GameState.RESUMETRAINING) == (8, 9, 10)
+    assert (GameState.NEWTRIAL, GameState.REQUESTNOVELTYLIKELIHOOD) == (11, 12)
+    assert GameState.EVALUATION_TERMINATED == 13
 
 
 # --- anything, and in any pieces -------------------------------------------------------------

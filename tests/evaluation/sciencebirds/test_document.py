@@ -7,16 +7,16 @@ import pytest
 
 from evaluation.sciencebirds import document, levels, markup
 from evaluation.sciencebirds.document import (
+    ConfiguredTrial,
     Evaluation,
     LevelSet,
-    Limits,
     Measurement,
     Meta,
     MetaTrial,
     PoolSet,
-    Trial,
+    SetLimits,
 )
-from evaluation.sciencebirds.levels import Level
+from evaluation.sciencebirds.levels import LevelPath
 from evaluation.sciencebirds.markup import DocumentError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sciencebirds"
@@ -43,23 +43,29 @@ CONFIG = """<?xml version="1.0" encoding="utf-16"?>
 WANTED = Evaluation(
     Measurement(2, True, False),
     (
-        Trial(
+        ConfiguredTrial(
             7,
             2,
             200,
             9999999,
             True,
             LevelSet(
-                Limits(2760, 60000, 1, False),
+                SetLimits(2760, 60000, 1, False),
                 (
-                    Level("Levels/novelty_level_1/type2/Levels/00004_1_1.xml", 1, 2, 4, "novel"),
-                    Level("novelty_level_0/type1/Levels/00012.xml", 0, 1, 12, "novel"),
+                    LevelPath(
+                        "Levels/novelty_level_1/type2/Levels/00004_1_1.xml", 1, 2, 4, "novel"
+                    ),
+                    LevelPath("novelty_level_0/type1/Levels/00012.xml", 0, 1, 12, "novel"),
                 ),
             ),
             (
                 LevelSet(
-                    Limits(0, -1, 20, True),
-                    (Level("novelty_level_3/type6/Levels/deep.xml", 3, 6, 2475907165, "novel"),),
+                    SetLimits(0, -1, 20, True),
+                    (
+                        LevelPath(
+                            "novelty_level_3/type6/Levels/deep.xml", 3, 6, 2475907165, "novel"
+                        ),
+                    ),
                 ),
             ),
         ),
@@ -132,16 +138,20 @@ def test_any_evaluation_is_read_as_it_was_written():
         for number in range(draw.randrange(4)):
             sets = []
             for _ in range(1 + draw.randrange(3)):
-                limits = Limits(*(draw.randrange(-2, 100) for _ in range(3)), draw.random() < 0.5)
+                limits = SetLimits(
+                    *(draw.randrange(-2, 100) for _ in range(3)), draw.random() < 0.5
+                )
                 count = draw.randrange(4)
                 chosen = [
-                    Level.of(draw.randrange(9), 1 + draw.randrange(6), n) for n in range(count)
+                    LevelPath.of(draw.randrange(9), 1 + draw.randrange(6), n) for n in range(count)
                 ]
                 sets.append(LevelSet(limits, tuple(chosen)))
             trained = draw.random() < 0.7
             training, tests = (sets[0], sets[1:]) if trained else (None, sets)
             numbers = (draw.randrange(-1, 5), draw.randrange(-1, 99), draw.randrange(-1, 99))
-            trials.append(Trial(number, *numbers, draw.random() < 0.5, training, tuple(tests)))
+            trials.append(
+                ConfiguredTrial(number, *numbers, draw.random() < 0.5, training, tuple(tests))
+            )
         measurement = Measurement(draw.randrange(-1, 4), draw.random() < 0.5, draw.random() < 0.5)
         what = Evaluation(measurement, tuple(trials))
         assert config(document.dumps(what)) == what
@@ -159,10 +169,10 @@ def test_a_meta_is_what_it_says(limits):
                 notify=(False, True),
                 checkpoint_time=200,
                 checkpoint_interactions=50,
-                limits=Limits(600, 200, 3, True),
+                limits=SetLimits(600, 200, 3, True),
                 training=(PoolSet(1, 2, (10, 50), 0.25, 0.5),),
                 ordered=False,
-                tests=(PoolSet(0, 1, (4, 4), percentage=33, limits=Limits(60, 70, 2, True)),),
+                tests=(PoolSet(0, 1, (4, 4), percentage=33, limits=SetLimits(60, 70, 2, True)),),
             ),
         ),
     )
@@ -185,7 +195,7 @@ def test_what_is_left_out_has_a_default():
     assert result.measurement == Measurement(0, False, False)
     (trial,) = result.trials
     assert (trial.count, trial.notify, trial.ordered) == (1, (False,), True)
-    assert (trial.training, trial.tests, trial.limits) == ((), (), Limits())
+    assert (trial.training, trial.tests, trial.limits) == ((), (), SetLimits())
 
 
 @pytest.mark.parametrize(
@@ -350,7 +360,7 @@ def test_a_document_that_is_too_long_is_refused(monkeypatch, tmp_path):
 )
 def test_paths_that_lead_elsewhere_are_refused(path):
     with pytest.raises(levels.LevelPathError, match="it must be a relative path"):
-        Level.parse(path)
+        LevelPath.parse(path)
 
 
 # --- levels ----------------------------------------------------------------------------------
@@ -369,7 +379,7 @@ def test_paths_that_lead_elsewhere_are_refused(path):
     ],
 )
 def test_a_path_says_what_is_played(path, number, novel, parameters):
-    level = Level.parse(path)
+    level = LevelPath.parse(path)
     assert (level.number, level.novel) == (number, novel)
     if parameters:
         parameters = {"novelty/level": parameters[0], "novelty/difficulty": parameters[1]}
@@ -384,11 +394,11 @@ def test_every_level_that_is_named_can_be_made():
     for novelty in range(16):
         for novelty_type in range(9):
             try:
-                level = Level.of(novelty, novelty_type, 0)
+                level = LevelPath.of(novelty, novelty_type, 0)
                 level.check()
             except levels.LevelPathError:
                 continue
-            assert Level.parse(level.path) == level
+            assert LevelPath.parse(level.path) == level
             values = dict(level.variant[1])
             variants.add(values.get("novelty/level", 200))
             for name, value in values.items():

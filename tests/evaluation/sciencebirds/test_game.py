@@ -6,7 +6,7 @@ from evaluation.sciencebirds import levels
 from evaluation.sciencebirds.codec import NO_PICTURE
 from evaluation.sciencebirds.codes import LOST, PLAYING
 from evaluation.sciencebirds.game import CartPoleGame
-from evaluation.sciencebirds.levels import Level
+from evaluation.sciencebirds.levels import LevelPath
 from jaxsim.worlds.cartpole3d.original.messages import parse_feature_vector
 from tests.evaluation.sciencebirds.support import evaluation, level_set, trial
 
@@ -84,5 +84,5 @@ def test_without_a_level_there_is_nothing_to_see():
 
 
 def test_an_unknown_level_is_no_variant():
-    assert Level.of(0, 1, 0).variant == Level.of(0, 4, 9).variant
-    assert Level.of(5, 1, 0, "unseen").variant == Level.of(0, 1, 0).variant
+    assert LevelPath.of(0, 1, 0).variant == LevelPath.of(0, 4, 9).variant
+    assert LevelPath.of(5, 1, 0, "unseen").variant == LevelPath.of(0, 1, 0).variant

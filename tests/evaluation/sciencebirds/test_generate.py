@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.sciencebirds import document, generate
-from evaluation.sciencebirds.document import Limits, Measurement, Meta, MetaTrial, PoolSet
+from evaluation.sciencebirds.document import Measurement, Meta, MetaTrial, PoolSet, SetLimits
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sciencebirds"
 MANY = range(50)
@@ -21,7 +21,7 @@ def meta_trial(**changes) -> MetaTrial:
         notify=(False,),
         checkpoint_time=200,
         checkpoint_interactions=50,
-        limits=Limits(600, 200, 1, False),
+        limits=SetLimits(600, 200, 1, False),
         training=(PoolSet(1, 1, (4, 4)),),
         ordered=True,
         tests=(PoolSet(0, 1, (2, 2), percentage=100),),
@@ -74,7 +74,7 @@ def test_percentages_are_counted_without_rounding_errors():
 
 @pytest.mark.requirement(29)
 def test_as_many_test_sets_as_checkpoints():
-    what = drawn(limits=Limits(600, 0, 1, False), checkpoint_time=250, checkpoint_interactions=0)
+    what = drawn(limits=SetLimits(600, 0, 1, False), checkpoint_time=250, checkpoint_interactions=0)
     assert len(what.trials[0].tests) == 3
 
 
@@ -232,7 +232,7 @@ def test_a_seed_is_honoured():
     "changes",
     [
         {"count": 10_001},
-        {"limits": Limits(2_000_000, 0, 1, False), "checkpoint_time": 1},
+        {"limits": SetLimits(2_000_000, 0, 1, False), "checkpoint_time": 1},
         {"training": (PoolSet(1, 1, (600_000, 600_000)),), "count": 2},
     ],
 )

@@ -12,10 +12,10 @@ from evaluation.clock import ScriptedClock
 from evaluation.schedule import Block, Schedule
 from evaluation.sciencebirds import codec, harness, results
 from evaluation.sciencebirds.codes import LOST, MAIN_MENU, PLAYING, WON
-from evaluation.sciencebirds.game import LevelResult, action_of, polar_action
-from evaluation.sciencebirds.recording import Recorder
+from evaluation.sciencebirds.game import LevelOutcome, action_of, polar_action
+from evaluation.sciencebirds.recording import LevelRecorder
 from evaluation.sciencebirds.results import LEVEL_COLUMNS, LIKELIHOOD_COLUMNS, ResultWriter
-from evaluation.session import Log, Result
+from evaluation.session import EpisodeResult, Log
 from tests.evaluation.sciencebirds.support import Run, ShotGame, evaluation, level_set, trial
 
 STARTED = datetime(2020, 4, 7, 12, 30, 59)
@@ -370,10 +370,10 @@ def test_a_report_belongs_to_the_level_that_runs_or_was_played_last():
 
     class Game(ShotGame):
         def level_result(self):
-            return LevelResult(Session(), 0, Result(0.0, 0.0, self.fired, True, True, 0.0))
+            return LevelOutcome(Session(), 0, EpisodeResult(0.0, 0.0, self.fired, True, True, 0.0))
 
     game, log = Game(2), Log("s")
-    recorder = Recorder(game, log)
+    recorder = LevelRecorder(game, log)
     what = evaluation(trial(level_set(4, attempts=2)))
     clock = ScriptedClock()
     run = Run(what, shots=2, observer=recorder)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.sciencebirds import codec, document, markup, results, server
-from evaluation.sciencebirds.codes import State
+from evaluation.sciencebirds.codes import GameState
 from evaluation.sciencebirds.harness import MAX_VECTORS
 from tools import islands, sciencebirds_page
 
@@ -101,7 +101,7 @@ def test_the_four_requests_of_the_protocol_are_as_they_were_published():
 
 
 def test_the_table_of_states_is_complete():
-    for state in State:
+    for state in GameState:
         assert re.search(rf"^\| {int(state)} \| {state.name} \| \w", PAGE, re.MULTILINE)
 
 

@@ -8,8 +8,14 @@ import pytest
 
 from evaluation.sciencebirds import scheduler
 from evaluation.sciencebirds.codes import LOST, MAIN_MENU, PLAYING, WON
-from evaluation.sciencebirds.document import Evaluation, LevelSet, Limits, Measurement, Trial
-from evaluation.sciencebirds.levels import Level
+from evaluation.sciencebirds.document import (
+    ConfiguredTrial,
+    Evaluation,
+    LevelSet,
+    Measurement,
+    SetLimits,
+)
+from evaluation.sciencebirds.levels import LevelPath
 from tests.evaluation.sciencebirds.scheduler_twin import Twin
 from tests.evaluation.sciencebirds.support import TRACES, Run, evaluation, level_set, trial
 
@@ -531,8 +537,8 @@ KINDS = (*range(7), scheduler.SHOT, scheduler.SHOT, scheduler.NEXT, scheduler.NE
 def random_evaluation(draw: random.Random) -> Evaluation:
     """Any small evaluation."""
 
-    def limits() -> Limits:
-        return Limits(
+    def limits() -> SetLimits:
+        return SetLimits(
             draw.choice((0, 0, -1, 3, 20)),
             draw.choice((0, 0, -1, 2, 9)),
             draw.choice((-1, 0, 1, 1, 2)),
@@ -540,7 +546,7 @@ def random_evaluation(draw: random.Random) -> Evaluation:
         )
 
     def some_levels() -> LevelSet:
-        levels = tuple(Level.of(0, 1, number) for number in range(draw.choice((0, 1, 2, 3, 5))))
+        levels = tuple(LevelPath.of(0, 1, number) for number in range(draw.choice((0, 1, 2, 3, 5))))
         return LevelSet(limits(), levels)
 
     trials = []
@@ -552,7 +558,9 @@ def random_evaluation(draw: random.Random) -> Evaluation:
         executions = draw.choice((-1, 1, 1, 2))
         time, interactions = draw.choice((0, -1, 4, 15)), draw.choice((0, -1, 1, 2, 4))
         notify = draw.random() < 0.3
-        trials.append(Trial(number, executions, time, interactions, notify, training, tests))
+        trials.append(
+            ConfiguredTrial(number, executions, time, interactions, notify, training, tests)
+        )
     measurement = Measurement(
         draw.choice((-1, 0, 1, 2, 3)), draw.random() < 0.6, draw.random() < 0.6
     )

@@ -18,8 +18,8 @@ from evaluation.sciencebirds import codec, harness
 from evaluation.sciencebirds import server as server_module
 from evaluation.sciencebirds.agent_client import AgentClient, Disconnected
 from evaluation.sciencebirds.codec import BY_NAME
-from evaluation.sciencebirds.codes import State
-from evaluation.sciencebirds.demo_agent import DemoAgent, Learner
+from evaluation.sciencebirds.codes import GameState
+from evaluation.sciencebirds.demo_agent import DemoAgent, GainSearch
 from evaluation.sciencebirds.results import ResultWriter
 from evaluation.sciencebirds.scheduler import Quirks
 from tests.evaluation.sciencebirds.support import (
@@ -60,7 +60,7 @@ def rest(connected) -> bytes:
 
 def still_answers(server) -> None:
     with connect(server) as client:
-        assert client.get_game_state() == State.NEWTRIAL
+        assert client.get_game_state() == GameState.NEWTRIAL
 
 
 # --- the demo agent --------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def test_the_demo_agent_plays_whole_evaluations(name):
         agent = DemoAgent(client)
         agent.run()
         assert " ".join(agent.history) == expected
-        assert client.get_game_state() == State.EVALUATION_TERMINATED
+        assert client.get_game_state() == GameState.EVALUATION_TERMINATED
 
 
 @pytest.mark.requirement(35, 36, 37)
@@ -89,7 +89,7 @@ def test_the_demo_agent_keeps_what_it_should(tmp_path):
         agent = DemoAgent(client, tmp_path)
         agent.run()
     assert " ".join(agent.history) == "11 9 L1 L2 8 T1 T2 10 L3 L4 8 T1 T2 11 9 L1 13"
-    fresh = Learner().digest
+    fresh = GainSearch().digest
     digest = dict(enumerate(agent.digests))
     learned = digest[4]  # as the first test was announced
     assert learned != fresh
@@ -202,7 +202,7 @@ def test_noise_is_answered_or_closed():
                     pass  # it was closed before all was sent
                 rest(connected)
         with connect(server) as client:
-            assert client.get_game_state() in tuple(State)
+            assert client.get_game_state() in tuple(GameState)
 
 
 def test_the_early_dialect_over_the_wire():
@@ -319,13 +319,13 @@ def test_a_connection_that_is_reset_is_dropped():
 
 def test_a_second_client_is_refused_politely():
     with serving(evaluation(trial(1))) as (server, _, notes), connect(server) as first:
-        assert first.get_game_state() == State.NEWTRIAL
+        assert first.get_game_state() == GameState.NEWTRIAL
         for _ in range(3):
             with plug(server) as second:
                 assert rest(second) == bytes([codec.NOTHING_LEFT])
             with connect(server) as second, pytest.raises(Disconnected):
                 second.get_game_state()
-        assert first.get_game_state() == State.NEWTRIAL
+        assert first.get_game_state() == GameState.NEWTRIAL
         assert "refused a second client" in notes
 
 
@@ -418,7 +418,7 @@ def test_a_client_that_takes_a_byte_a_second_has_no_more_time():
         assert len(rest(line)) < 3 * 2048 * 2048
         assert any("a reply not taken, for 60 s" in note for note in notes)
         with connect(server) as client:
-            assert client.get_game_state() == State.PLAYING
+            assert client.get_game_state() == GameState.PLAYING
 
 
 LAYOUTS = {
@@ -448,7 +448,7 @@ def test_both_layouts_are_answered(name, pause):
             assert text[-5:] == codec.TRAILER
             assert json.loads(text[:-5]) == json.loads(text)
         line.sendall(b"\x0c")  # and the line goes on
-        assert stream.read(1)[0] in tuple(State)
+        assert stream.read(1)[0] in tuple(GameState)
         assert not any("disconnected" in note for note in notes)
 
 
@@ -509,7 +509,7 @@ def test_replies_that_are_not_taken_do_not_pile_up():
 
 def still_answers_after_play(server) -> None:
     with connect(server) as client:
-        assert client.get_game_state() == State.PLAYING
+        assert client.get_game_state() == GameState.PLAYING
 
 
 # --- the end ---------------------------------------------------------------------------------
@@ -519,7 +519,7 @@ def test_the_server_ends_behind_the_last_client():
     with serving(evaluation()) as (server, _, _):
         address = server.address
         with connect(server) as client:
-            assert client.get_game_state() == State.EVALUATION_TERMINATED
+            assert client.get_game_state() == GameState.EVALUATION_TERMINATED
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, 5)
 

@@ -6,13 +6,16 @@ import pytest
 
 from evaluation import sweep
 from evaluation.sweep import bases
-from evaluation.sweep.bases.base import Place, complete
-from evaluation.sweep.grid import Cell
+from evaluation.sweep.bases.base import SweepFiles, complete
+from evaluation.sweep.grid import SweepCell
 from tests.evaluation.reached import arguments, reached
 
 ROLLOUT, SCANNER = "jaxsim.rollout", "evaluation.scanner.play"
 LEARNERS = "jaxsim.training.get"
-REPORT, CURVE = "evaluation.sweep.bases.run.summarise_records", "evaluation.train.curve.Curve.of"
+REPORT, CURVE = (
+    "evaluation.sweep.bases.run.summarise_records",
+    "evaluation.train.curve.LearningCurve.of",
+)
 TRIALS = "evaluation.sailon.evaluate.play"
 
 CALLS = {
@@ -95,7 +98,7 @@ SYLLABUS = """{"instructions": [{"$phase": "1.train"},
 def place(tmp_path):
     for name, gravity in (("s.json", 9.8), ("other.json", 5.0)):
         (tmp_path / name).write_text(SYLLABUS % gravity)
-    return Place({name: tmp_path / name for name in ("s.json", "other.json")})
+    return SweepFiles({name: tmp_path / name for name in ("s.json", "other.json")})
 
 
 def changes(name):
@@ -112,7 +115,7 @@ def changes(name):
 def calls_of(name, values, place):
     """What a cell calls: (call, name of an argument, value)."""
     with reached({call: MagicMock() for call in CALLS[name]}) as calls:
-        bases.get(name).play([Cell(3, values)], place)
+        bases.get(name).play([SweepCell(3, values)], place)
     assert [call.target for call in calls] == list(CALLS[name])
     return arguments(calls)
 
@@ -169,7 +172,7 @@ def test_what_a_cell_takes_is_known_before_it_is_played(
     name, values, lanes, episodes, steps, place, tmp_path
 ):
     (tmp_path / "two.json").write_text(TWO_TASKS)
-    place = Place({"two.json": tmp_path / "two.json"})
+    place = SweepFiles({"two.json": tmp_path / "two.json"})
     base = bases.get(name)
     whole = complete(base, {"syllabus": "two.json", **values} if name == "run" else values)
     assert base.lanes(whole) == lanes

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.sweep.document import sweep_from
-from evaluation.sweep.grid import Keys, Units, grid
+from evaluation.sweep.grid import GroupKeys, Units, grid
 
 
 def made(axes, *, zips=(), program=(), call=(), lanes=1, each=1, sizes=None):
@@ -16,7 +16,7 @@ def made(axes, *, zips=(), program=(), call=(), lanes=1, each=1, sizes=None):
     written = {"base": "evaluate", "lanes": lanes, "axes": axes, "zip": list(zips)}
 
     def keys(values):
-        return Keys(tuple(values[n] for n in program), tuple(values[n] for n in call))
+        return GroupKeys(tuple(values[n] for n in program), tuple(values[n] for n in call))
 
     sweep_grid = grid(sweep_from(written), keys, each)
     return sweep_grid, Units(sweep_grid, tuple(sizes or [1] * len(sweep_grid.groups)))
@@ -51,7 +51,7 @@ def test_every_cell_is_played_once(sizes, lanes, unit):
 def test_values_of_one_program_are_one_group():
     axes = {"level": [200, 201, 203, 204], "gravity": [1.0, 2.0]}
     written = {"base": "evaluate", "axes": axes}
-    sweep_grid = grid(sweep_from(written), lambda v: Keys(v["level"] in (201, 204), 0), 1)
+    sweep_grid = grid(sweep_from(written), lambda v: GroupKeys(v["level"] in (201, 204), 0), 1)
     assert (sweep_grid.programs, len(sweep_grid.groups)) == (2, 2)
     levels = [sweep_grid.cell(i).values["level"] for i in range(sweep_grid.cells)]
     assert levels == [200, 200, 203, 203, 201, 201, 204, 204]

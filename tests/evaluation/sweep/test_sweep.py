@@ -74,9 +74,9 @@ def test_a_cell_is_that_of_evaluate(packs, tmp_path):
         expected = jaxsim.rollout(env, params, agents.get("random"), 16, seed=3)
         cell_rows = rows.filter(np.asarray(rows["cell"]) == cell)
         assert cell_rows["length"].to_pylist() == expected.length.tolist()
-    from evaluation.evaluate.job import Job, run
+    from evaluation.evaluate.job import AgentComparison, run
 
-    job = Job(("random",), "CartPole", values={"pole/length": 0.5}, episodes=16, seed=3)
+    job = AgentComparison(("random",), "CartPole", values={"pole/length": 0.5}, episodes=16, seed=3)
     mean = run(job)[0].performance
     first = sweep.results(plan).cells().to_pylist()[0]
     assert (first["metric"], first["value"]) == ("performance", pytest.approx(mean.mean))

@@ -112,7 +112,7 @@ def test_what_is_drawn(columns, count, drawn):
     numbers = np.linspace(0, 1, 4 * count).reshape(4, count)
     ones = np.ones((4, count), int)
     heads = ("performance",) if columns is None else heads
-    table = tables.Table(
+    table = tables.MeanTable(
         "performance",
         "gravity",
         columns,

@@ -14,8 +14,8 @@ from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.report import html
 from evaluation.schedule import Block, Schedule
 from evaluation.train import run as training
-from evaluation.train.course import Course, task_of
-from evaluation.train.curve import Curve
+from evaluation.train.course import TrainingCourse, task_of
+from evaluation.train.curve import LearningCurve
 from jaxsim import agents
 from tests.evaluation import toy
 from tests.evaluation.report.test_html import check_page
@@ -66,7 +66,7 @@ HARD = (("novelty/difficulty", "hard"), ("novelty/level", 203))
 )
 def test_tasks_of_the_command_line(arguments, expected):
     assert task_of(*arguments) == expected
-    Course(*expected).check(200)
+    TrainingCourse(*expected).check(200)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_wrong_input(tmp_path, monkeypatch, capfd, arguments, words):
 
 
 def test_a_course_is_evaluation_and_learning_in_turn():
-    course = Course("Toy", (("target", 1),), every=6, evaluation=2)
+    course = TrainingCourse("Toy", (("target", 1),), every=6, evaluation=2)
     plan = course.schedule(12)
     assert [(b.phase, b.mode, b.count, b.learning) for b in plan.blocks] == [
         (1, "test", 2, False),
@@ -128,16 +128,16 @@ def test_a_course_is_evaluation_and_learning_in_turn():
 
 def test_room_is_checked_where_the_number_of_episodes_is_known(monkeypatch, tmp_path):
     checked = []
-    monkeypatch.setattr(training.Job, "check_room", lambda job, *what: checked.append(what))
-    monkeypatch.setattr(training.Job, "check_playing", lambda job, schedule: "who")
-    course = Course("CartPole", (), 6, 2)
-    training.Job(course=course, out=tmp_path, minutes=1.0).check()
-    training.Job(course=course, out=tmp_path, episodes=12).check()
+    monkeypatch.setattr(training.TrainingRun, "check_room", lambda job, *what: checked.append(what))
+    monkeypatch.setattr(training.TrainingRun, "check_playing", lambda job, schedule: "who")
+    course = TrainingCourse("CartPole", (), 6, 2)
+    training.TrainingRun(course=course, out=tmp_path, minutes=1.0).check()
+    training.TrainingRun(course=course, out=tmp_path, episodes=12).check()
     assert checked == [(course.schedule(12).num_episodes, "who")]
 
 
 def test_the_last_stretch_of_a_course_takes_what_is_left():
-    course = Course("Toy", every=6, evaluation=2)
+    course = TrainingCourse("Toy", every=6, evaluation=2)
     whole, plan = course.schedule(12), course.schedule(16)
     assert plan.blocks[: len(whole.blocks)] == whole.blocks
     assert [(b.mode, b.count) for b in plan.blocks[len(whole.blocks) :]] == [
@@ -166,7 +166,7 @@ def test_a_curve_by_hand():
     plan = Schedule("plan", tuple(Block(i, 1, m, "Toy", (), n, m == "train") for i, m, n in blocks))
     performance = np.array([[0.0, 0.5, 0.9, 0.9, 0.9, 0.5, 1.0], [0.2, 0.4, 0.9, 0, 0, 0.1, 0.3]])
     columns = {"performance": performance, "length": np.tile(np.arange(7), (2, 1))}
-    curve = Curve.of(records.Records(plan, columns, np.zeros(1)))
+    curve = LearningCurve.of(records.Records(plan, columns, np.zeros(1)))
     assert curve.episodes.tolist() == [0, 3]
     assert curve.steps.tolist() == [0, 2 + 3 + 4]
     values = np.array([[0.25, 0.75], [0.3, 0.2]])
@@ -174,7 +174,9 @@ def test_a_curve_by_hand():
     np.testing.assert_allclose(curve.std, values.std(axis=0, ddof=1))
     expected = bootstrap_interval(values, 0, method="calibrated", bounds=(0, 1))
     np.testing.assert_allclose([curve.low, curve.high], [expected.low, expected.high])
-    one = Curve.of(records.Records(plan, {n: c[:1] for n, c in columns.items()}, np.zeros(1)))
+    one = LearningCurve.of(
+        records.Records(plan, {n: c[:1] for n, c in columns.items()}, np.zeros(1))
+    )
     assert [(row["mean"], row["low"], row["std"]) for row in one.rows()] == [
         (0.25, None, None),
         (0.75, None, None),
@@ -224,11 +226,11 @@ def test_what_is_written(trained):
     page = (trained / "report.html").read_text()
     for lifetime, episode in html.ends(run_records, "performance"):
         assert f"jaxsim view out --lifetime {lifetime} --episode {episode}" in page
-    assert run_records.schedule == Course("Toy", (), 6, 2).schedule(12)
+    assert run_records.schedule == TrainingCourse("Toy", (), 6, 2).schedule(12)
     assert json.loads((trained / "schedule.json").read_text()) == run_records.schedule.to_json()
     curve = json.loads((trained / "curve.json").read_text())
     assert (curve["task"], curve["agent"], curve["lifetimes"]) == ("Toy", LEARNER, LIFETIMES)
-    assert curve["curve"] == Curve.of(run_records).rows()
+    assert curve["curve"] == LearningCurve.of(run_records).rows()
     with (trained / "curve.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["mean"]) for row in rows] == [row["mean"] for row in curve["curve"]]
@@ -296,7 +298,7 @@ def test_a_longer_run_goes_on_from_a_finished_one(trained, tmp_path):
 def test_a_run_that_ended_with_a_short_stretch_is_not_made_longer(tmp_path, capfd):
     out = tmp_path / "out"
     assert train(out=out, episodes=8) == 0
-    assert Curve.of(records.read(out / "records.parquet")).episodes.tolist() == [0, 6, 8]
+    assert LearningCurve.of(records.read(out / "records.parquet")).episodes.tolist() == [0, 6, 8]
     assert train("--resume", out=out, episodes=12) == 2
     assert "schedule.last-stretch is 2 in it and missing now" in capfd.readouterr().err
 
@@ -341,12 +343,12 @@ def test_a_run_ends_when_its_time_is_over(trained, tmp_path, monkeypatch):
         assert made.seconds == 90
         return replace(made, clock=lambda: float(next(now)))
 
-    make = training.Job.keeper
-    monkeypatch.setattr(training.Job, "keeper", keeper)
+    make = training.TrainingRun.keeper
+    monkeypatch.setattr(training.TrainingRun, "keeper", keeper)
     assert train("--minutes", 1.5, out=out, episodes=None) == 0
     run_records = records.read(out / "records.parquet")
     assert 0 < run_records.schedule.num_episodes < 100
-    assert run_records.schedule == Course("Toy", (), 6, 2).schedule(
+    assert run_records.schedule == TrainingCourse("Toy", (), 6, 2).schedule(
         sum(b.count for b in run_records.schedule.blocks if b.learning)
     )
     whole = records.read(trained / "records.parquet")

@@ -147,9 +147,9 @@ class Scripted:
 
 
 def test_an_episode_of_a_trial_is_replayed_from_its_messages(tmp_path, capsys):
-    from evaluation.sailon.interactive import Options
+    from evaluation.sailon.interactive import PlayOptions
 
-    settings = sailon.Settings(
+    settings = sailon.ExperimentSettings(
         novelty=(203,),
         difficulty=("hard",),
         novelty_visibility=(0,),
@@ -159,7 +159,7 @@ def test_an_episode_of_a_trial_is_replayed_from_its_messages(tmp_path, capsys):
         seed=1,
     )
     folder = tmp_path / "transcripts"
-    sailon.play(sailon.generate(settings), Scripted(), Options(transcripts=folder))
+    sailon.play(sailon.generate(settings), Scripted(), PlayOptions(transcripts=folder))
     film = view.of_trial(tmp_path, trial=0, episode=1)
     assert film.note == "" and film.ticks > 3
     assert set(film.predictions.probability) == {0.75} and set(film.predictions.level) == {3}

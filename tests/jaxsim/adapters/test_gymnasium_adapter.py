@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode
 import jaxsim
 from benchmarks import catalogue
 from jaxsim.adapters import gymnasium as adapter
-from jaxsim.adapters.streams import Single
+from jaxsim.adapters.streams import SingleStream
 from jaxsim.worlds import cartpole3d
 
 ENV_ID = "jaxsim/CartPole2D-v0"  # shows what CartPole3D does, and compiles in a tenth of its time
@@ -298,7 +298,7 @@ def test_reset_to_a_given_state_or_start(single):
 
 def test_a_given_state_takes_the_sensors_of_the_environment():
     """A state from elsewhere has none; one of the environment itself keeps its own."""
-    play = Single("CartPole3D-v0", {"sensors/noise_position": 0.5}, {})
+    play = SingleStream("CartPole3D-v0", {"sensors/noise_position": 0.5}, {})
     play.seed(np.array([3, 4], np.uint32))
     clean = cartpole3d.wsu_start(5, dtype="float32")
     read = play.begin_at("state", clean)

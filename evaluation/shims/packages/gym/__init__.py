@@ -2,6 +2,8 @@
 
 from gymnasium import error, spaces
 
-from evaluation.shims.old_gym import Env, Wrapper, make
+from evaluation.shims.old_gym import GymEnv as Env
+from evaluation.shims.old_gym import GymWrapper as Wrapper
+from evaluation.shims.old_gym import make
 
 __all__ = ["Env", "Wrapper", "error", "make", "spaces"]

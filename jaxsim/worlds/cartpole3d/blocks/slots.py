@@ -13,22 +13,22 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.pytrees import Tree
-from jaxsim.worlds.cartpole3d.types import UNROLLED, Block, Scalar, State
+from jaxsim.worlds.cartpole3d.types import UNROLLED, Scalar, Sphere, State
 
 
-def are_stacked(blocks: Sequence[Block], lane: Scalar) -> bool:
+def are_stacked(blocks: Sequence[Sphere], lane: Scalar) -> bool:
     """Whether the slots are stacked; `lane` is any leaf without slots, such as the cart's x."""
     return len(blocks) == 1 and jnp.ndim(blocks[0].alive) > jnp.ndim(lane)
 
 
-def stack(blocks: Sequence[Block], lane: Scalar) -> Block:
-    """One Block whose leaves are (N, ...), from either form."""
+def stack(blocks: Sequence[Sphere], lane: Scalar) -> Sphere:
+    """One Sphere whose leaves are (N, ...), from either form."""
     if are_stacked(blocks, lane):
         return blocks[0]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *blocks)
 
 
-def arrange(block: Block) -> tuple[Block, ...]:
+def arrange(block: Sphere) -> tuple[Sphere, ...]:
     """The form of N slots in a state, from leaves (N, ...)."""
     number = block.alive.shape[0]
     if number > UNROLLED:
@@ -37,7 +37,7 @@ def arrange(block: Block) -> tuple[Block, ...]:
 
 
 def over(reducer: Callable[..., jax.Array], leaf: jax.Array, lane: Scalar) -> jax.Array:
-    """Reduce the slots of a leaf of one Block, if it has any."""
+    """Reduce the slots of a leaf of one Sphere, if it has any."""
     return reducer(leaf, axis=0) if jnp.ndim(leaf) > jnp.ndim(lane) else leaf
 
 

@@ -15,10 +15,10 @@ from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import placement, slots
 from jaxsim.worlds.cartpole3d.types import (
-    Block,
     Params,
     Rail,
     Scalar,
+    Sphere,
     State,
     Supply,
     Vector,
@@ -123,7 +123,7 @@ def add_block(
     """
     mask = due & is_free
     if slots.are_stacked(state.blocks, state.pose.x):
-        blocks: tuple[Block, ...] = (_put(state.blocks[0], p, v, mask, slots.count(state)),)
+        blocks: tuple[Sphere, ...] = (_put(state.blocks[0], p, v, mask, slots.count(state)),)
     else:
         number = slots.count(state)
         blocks = tuple(_choose(b, p, v, mask & (number == i)) for i, b in enumerate(state.blocks))
@@ -132,7 +132,7 @@ def add_block(
     return replace(state, blocks=blocks, supply=Supply(record.base, heading))
 
 
-def _put(block: Block, p: Vector, v: Vector, mask: jax.Array, slot: jax.Array) -> Block:
+def _put(block: Sphere, p: Vector, v: Vector, mask: jax.Array, slot: jax.Array) -> Sphere:
     """Write one slot of stacked blocks in the lanes of a mask."""
     slot = jnp.where(mask, slot, block.alive.shape[0])
     place = (slot, jnp.arange(slot.shape[0])) if slot.ndim else (slot,)
@@ -142,14 +142,14 @@ def _put(block: Block, p: Vector, v: Vector, mask: jax.Array, slot: jax.Array) -
 
     rail = None if block.rail is None else Rail(*(set_to(c, 0.0) for c in _parts(block.rail)))
     new_p, new_v = (Vector(*map(set_to, old, new)) for old, new in ((block.p, p), (block.v, v)))
-    return Block(new_p, new_v, set_to(block.alive, True), rail)
+    return Sphere(new_p, new_v, set_to(block.alive, True), rail)
 
 
 def _parts(rail: Rail) -> list[Scalar]:
     return [rail.x, rail.y, rail.lag, rail.drop]
 
 
-def _choose(block: Block, p: Vector, v: Vector, mask: jax.Array) -> Block:
+def _choose(block: Sphere, p: Vector, v: Vector, mask: jax.Array) -> Sphere:
     """Replace a block by a new one in the lanes of a mask."""
 
     def choose(new: Vector, old: Vector) -> Vector:
@@ -158,7 +158,7 @@ def _choose(block: Block, p: Vector, v: Vector, mask: jax.Array) -> Block:
     rail = block.rail
     if rail is not None:
         rail = Rail(*(jnp.where(mask, 0.0, c) for c in _parts(rail)))
-    return Block(choose(p, block.p), choose(v, block.v), block.alive | mask, rail)
+    return Sphere(choose(p, block.p), choose(v, block.v), block.alive | mask, rail)
 
 
 def remember(state: State) -> State:

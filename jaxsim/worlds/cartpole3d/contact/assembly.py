@@ -17,7 +17,7 @@ from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.contact import broadphase, candidates
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.contact.broadphase import separating_speed
-from jaxsim.worlds.cartpole3d.types import UNROLLED, Block, Rail, Scalar, Vector
+from jaxsim.worlds.cartpole3d.types import UNROLLED, Rail, Scalar, Sphere, Vector
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Prepared(NamedTuple):
 
     target: jax.Array  # (R, ...) m/s, target change of the relative velocity; -inf if absent
     mass: jax.Array  # (R, ...) kg, inverse of the velocity change per unit impulse
-    normal: Leaf  # these three as in `rows_of.Row`; None where the class lacks the part
+    normal: Leaf  # these three as in `rows_of.ContactRow`; None where the class lacks the part
     read: Leaf
     kick: Leaf
 
@@ -91,7 +91,7 @@ class Touching(NamedTuple):
     sliding: Sliding | None
 
 
-class Rows(NamedTuple):
+class ContactRows(NamedTuple):
     """All contacts of a tick, class by class, in the order in which they are solved."""
 
     walls: Prepared  # R is (6, N)
@@ -113,7 +113,9 @@ def one_slot(slot: Slot, values: jax.Array, axis: int = 0) -> jax.Array:
     return candidates.take(values, slot[None], axis).squeeze(axis)
 
 
-def prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:
+def prepare(
+    row: rows_of.ContactRow, approach: jax.Array, softness: Scalar, one: jax.Array
+) -> Prepared:
     """Derive the constants of a class from its velocities after the free motion.
 
     Args:
@@ -127,7 +129,7 @@ def prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.Ar
 
 
 def _constants(
-    row: rows_of.Row, change: jax.Array, softness: Scalar, one: jax.Array, missing: float
+    row: rows_of.ContactRow, change: jax.Array, softness: Scalar, one: jax.Array, missing: float
 ) -> Prepared:
     softness = _softness(row, softness)
     # Nothing moves two bodies that are both fixed.
@@ -137,7 +139,7 @@ def _constants(
     return Prepared(*materialise((target, mass, row.normal, row.read, row.kick), one))
 
 
-def _softness(row: rows_of.Row, of_blocks: Scalar) -> Scalar:
+def _softness(row: rows_of.ContactRow, of_blocks: Scalar) -> Scalar:
     """Change of the relative velocity of a row by a unit impulse, 1/kg."""
     if row.read is None or row.kick is None:
         return of_blocks
@@ -147,12 +149,12 @@ def _softness(row: rows_of.Row, of_blocks: Scalar) -> Scalar:
 class Builder:
     """Builds the rows of stacked blocks with velocities v (3, N, ...) and g (6, ...)."""
 
-    def __init__(self, s: rows_of.Structure, blocks: Block, v: jax.Array, g: jax.Array) -> None:
+    def __init__(self, s: rows_of.CartAndPole, blocks: Sphere, v: jax.Array, g: jax.Array) -> None:
         self.s, self.blocks, self.v, self.g = s, blocks, v, g
         self.mobility = Mobility(1 / s.params.block_mass, blocks.rail)
         self.walls = rows_of.wall_rows(s.params, blocks)
 
-    def rows(self) -> Rows:
+    def rows(self) -> ContactRows:
         """Every row of the tick."""
         s, walls = self.s, self.walls
         speed = jnp.sum(walls.normal * self.v[:, None], axis=0)
@@ -160,7 +162,7 @@ class Builder:
         structure = prepare(row, jnp.sum(row.read * self.g[:, None], axis=0), 0.0, s.one)
         number = self.v.shape[1]
         touching = self._unrolled(number) if number <= UNROLLED else self._listed()
-        return Rows(
+        return ContactRows(
             prepare(walls, speed, self.mobility.softness(walls.normal), s.one),
             tuple(touching),
             structure,
@@ -193,13 +195,13 @@ class Builder:
             self._pole(pole, jnp.minimum(in_pole, most)),
         ]
 
-    def _chosen(self, slots: Slots, count: jax.Array | None) -> Block:
+    def _chosen(self, slots: Slots, count: jax.Array | None) -> Sphere:
         """Blocks of a class; padding of its list is not alive."""
         chosen = jax.tree.map(lambda leaf: _many(slots, leaf), self.blocks)
         if count is None:
             return chosen
         number = jnp.arange(slots.shape[0]).reshape((-1,) + (1,) * count.ndim)
-        return Block(chosen.p, chosen.v, chosen.alive & (number < count), chosen.rail)
+        return Sphere(chosen.p, chosen.v, chosen.alive & (number < count), chosen.rail)
 
     def _pairs(self, first: Slots, second: Slots, count: jax.Array | None) -> Touching:
         params, one = self.s.params, self.s.one
@@ -208,7 +210,7 @@ class Builder:
         m_a, m_b = Mobility(self.mobility.light, a.rail), Mobility(self.mobility.light, b.rail)
         relative = _many(first, self.v, 1) - _many(second, self.v, 1)
 
-        def prepared(row: rows_of.Row, make: Callable[..., T]) -> T:
+        def prepared(row: rows_of.ContactRow, make: Callable[..., T]) -> T:
             speed = jnp.sum(row.normal * relative, axis=0)
             return make(row, speed, m_a.softness(row.normal) + m_b.softness(row.normal), one)
 
@@ -246,14 +248,14 @@ class Builder:
         touch: rows_of.Touch,
         slots: Slots,
         count: jax.Array | None,
-        slides: Callable[[rows_of.Structure, rows_of.Touch], list[rows_of.Row]],
+        slides: Callable[[rows_of.CartAndPole, rows_of.Touch], list[rows_of.ContactRow]],
         friction: Scalar,
     ) -> Touching:
         """Class of blocks against cart or pole."""
         mobility = self.mobility.of(lambda leaf: _many(slots, leaf))
         velocity = _many(slots, self.v, 1)
 
-        def prepared(row: rows_of.Row, make: Callable[..., T]) -> T:
+        def prepared(row: rows_of.ContactRow, make: Callable[..., T]) -> T:
             speed = jnp.sum(row.normal * velocity, axis=0)
             speed = speed + jnp.sum(row.read * self.g[:, None], axis=0)
             return make(row, speed, mobility.softness(row.normal), self.s.one)
@@ -270,8 +272,8 @@ class Builder:
 
 
 def _friction(
-    slides: list[rows_of.Row],
-    prepare: Callable[[rows_of.Row, Callable[..., Any]], Any],
+    slides: list[rows_of.ContactRow],
+    prepare: Callable[[rows_of.ContactRow, Callable[..., Any]], Any],
     coefficient: Scalar,
     ignored: jax.Array,
 ) -> Sliding:
@@ -281,11 +283,15 @@ def _friction(
     return Sliding(along, coefficient, ignored, stuck[0] | stuck[1])
 
 
-def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> jax.Array:
+def _is_stuck(
+    row: rows_of.ContactRow, speed: jax.Array, softness: Scalar, one: jax.Array
+) -> jax.Array:
     """Whether nothing moves along a row."""
     return jnp.asarray(_softness(row, softness)) <= 0
 
 
-def _stopping(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:
+def _stopping(
+    row: rows_of.ContactRow, speed: jax.Array, softness: Scalar, one: jax.Array
+) -> Prepared:
     """Constants of friction rows, whose target is to stop sliding."""
     return _constants(row, -speed, softness, one, missing=0.0)

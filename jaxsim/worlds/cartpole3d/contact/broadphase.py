@@ -22,11 +22,11 @@ from jaxsim.worlds.cartpole3d.types import (
     DT,
     PIVOT_HEIGHT,
     POLE_BOTTOM,
-    Block,
     Params,
     Pose,
     Rail,
     Scalar,
+    Sphere,
     Vector,
 )
 
@@ -67,7 +67,7 @@ def _room(params: Params) -> tuple[tuple[Scalar, Scalar], ...]:
     return (0.0, reach), (0.0, reach), (middle, reach_z)
 
 
-def bounce_off_walls(params: Params, block: Block, v: Vector, leaving: bool = False) -> Vector:
+def bounce_off_walls(params: Params, block: Sphere, v: Vector, leaving: bool = False) -> Vector:
     """Block velocity after its walls, exact as long as it touches nothing else, m/s.
 
     Args:
@@ -118,7 +118,7 @@ def _off_wall(
     return speed - jnp.where(side < 0, -push, push)
 
 
-def meets_another(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) -> jax.Array:
+def meets_another(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Sphere]) -> jax.Array:
     """Whether a block may touch cart, pole or another block.
 
     Args:
@@ -147,7 +147,7 @@ def meets_another(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Bloc
 
 
 def beyond_planes(
-    params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block], leaving: bool = False
+    params: Params, pose: Pose, r: Rotation, blocks: Sequence[Sphere], leaving: bool = False
 ) -> jax.Array:
     """Whether there may be a contact with a wall that `bounce_off_walls` does not cover.
 
@@ -167,7 +167,7 @@ def beyond_planes(
     return reduce(jnp.logical_or, (past_a_face(params, block, leaving) for block in blocks), near)
 
 
-def held_up(params: Params, blocks: Sequence[Block]) -> jax.Array:
+def held_up(params: Params, blocks: Sequence[Sphere]) -> jax.Array:
     """Whether a block on a line is in a corner, or at a side wall almost parallel to its line."""
     held = jnp.asarray(False)
     for block in blocks:
@@ -193,7 +193,7 @@ def pair_reach(params: Params) -> Scalar:
 EMPTY_HEIGHT = 1e4  # m, height and distance of empty slots in the tests
 
 
-def _apart_if_empty(block: Block, number: int) -> Vector:
+def _apart_if_empty(block: Sphere, number: int) -> Vector:
     """Position of a block; an empty slot is far from everything."""
     away = EMPTY_HEIGHT * (1 + number)
     return Vector(block.p.x, block.p.y, jnp.where(block.alive, block.p.z, away))
@@ -215,7 +215,7 @@ def reach(params: Params) -> Reach:
 
 
 def near_structure(
-    params: Params, pose: Pose, r: Rotation, block: Block
+    params: Params, pose: Pose, r: Rotation, block: Sphere
 ) -> tuple[jax.Array, jax.Array]:
     """Whether a block, or each of stacked ones, may touch the cart, and the pole."""
     rel, lengths = _from_pivot(pose, block.p), reach(params)
@@ -238,7 +238,7 @@ def breaking_size(params: Params) -> Scalar:
     return math.sqrt(3.0) * params.block_radius
 
 
-def past_a_face(params: Params, block: Block, leaving: bool = False) -> jax.Array:
+def past_a_face(params: Params, block: Sphere, leaving: bool = False) -> jax.Array:
     """Whether a block's centre is past a face of the room, where walls are no longer planes.
 
     The side walls end at the floor, so their rounded lower edges begin a margin above it.

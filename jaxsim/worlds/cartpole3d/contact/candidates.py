@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import whole
-from jaxsim.worlds.cartpole3d.types import Block, Scalar
+from jaxsim.worlds.cartpole3d.types import Scalar, Sphere
 
 MAX_PAIRS = 64
 """Most pairs of touching blocks that a tick resolves; 15 is the most recorded, of 205 blocks."""
@@ -142,7 +142,7 @@ def flagged(flags: jax.Array, size: int, one: jax.Array) -> tuple[jax.Array, jax
     return whole(slots, one), whole(count, one)
 
 
-def pairs_within(block: Block, square: Scalar, one: jax.Array, size: int = MAX_PAIRS) -> Pairs:
+def pairs_within(block: Sphere, square: Scalar, one: jax.Array, size: int = MAX_PAIRS) -> Pairs:
     """List pairs of blocks within a squared distance, m^2; those beyond the length are left out.
 
     Args:
@@ -160,7 +160,7 @@ def pairs_within(block: Block, square: Scalar, one: jax.Array, size: int = MAX_P
     return Pairs(first, second, jnp.minimum(number, size))
 
 
-def few_pairs_within(block: Block, square: Scalar, one: jax.Array, size: int) -> Pairs:
+def few_pairs_within(block: Sphere, square: Scalar, one: jax.Array, size: int) -> Pairs:
     """List pairs of blocks within a squared distance, m^2, unsorted, if lanes have few.
 
     It takes half the work of `pairs_within`, or less if many slots are empty.
@@ -197,7 +197,7 @@ def _ring(number: int) -> int:
     return number + 1 - number % 2
 
 
-def _places(block: Block) -> Places:
+def _places(block: Sphere) -> Places:
     """Positions, each (N, ...); NaN for empty slots, so that they are near nothing."""
     return [jnp.where(block.alive, c, jnp.nan) for c in block.p]
 
@@ -209,7 +209,7 @@ def _lengthened(leaf: jax.Array, size: int, *more: jax.Array) -> jax.Array:
     return jnp.concatenate([*parts, spare])
 
 
-def _in_a_crowd(search: Callable[[Places], T], block: Block) -> T:
+def _in_a_crowd(search: Callable[[Places], T], block: Sphere) -> T:
     """Apply a search to the fewest slots that hold the blocks of every lane.
 
     Args:

@@ -26,7 +26,7 @@ from jaxsim.worlds.cartpole3d.contact.assembly import Prepared, prepare
 from jaxsim.worlds.cartpole3d.contact.candidates import sum_of, take, total
 from jaxsim.worlds.cartpole3d.dynamics import Bodies
 from jaxsim.worlds.cartpole3d.geometry import Rotation
-from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import Params, Pose, Scalar, Sphere, Vector, Velocity
 
 
 class Room(NamedTuple):
@@ -53,7 +53,7 @@ def resolve(
     body: Bodies,
     pose: Pose,
     r: Rotation,
-    blocks: Sequence[Block],
+    blocks: Sequence[Sphere],
     block_velocities: Sequence[Vector],
     velocity: Velocity,
     needed: jax.Array,
@@ -85,7 +85,7 @@ def _resolved(
     body: Bodies,
     pose: Pose,
     r: Rotation,
-    blocks: Sequence[Block],
+    blocks: Sequence[Sphere],
     block_velocities: Sequence[Vector],
     velocity: Velocity,
     needed: jax.Array,
@@ -93,7 +93,7 @@ def _resolved(
     """As `resolve`, and a mask of the lanes whose lists are too short, so that it is wrong."""
     one = opaque_one(params.gravity)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
-    s = rows_of.Structure(params, body, pose, r, world, one)
+    s = rows_of.CartAndPole(params, body, pose, r, world, one)
     moving = Moving(blocks[0], block_velocities[0], rows_of.generalized(velocity, r))
     listing = _find(room, s, moving.block)
     free, bounces = _off_walls(s, moving, listing.held)
@@ -110,7 +110,7 @@ def _resolved(
 class Moving(NamedTuple):
     """Blocks, and the velocities of all bodies after the free motion."""
 
-    block: Block  # leaves (N, L)
+    block: Sphere  # leaves (N, L)
     v: Vector  # (N, L) m/s, after the free motion
     g: jax.Array  # (6, L) see `rows.generalized`
 
@@ -119,10 +119,10 @@ class Moving(NamedTuple):
         """Number of slots, N."""
         return int(self.block.alive.shape[0])
 
-    def at(self, slots: jax.Array, listed: jax.Array) -> tuple[Block, jax.Array]:
+    def at(self, slots: jax.Array, listed: jax.Array) -> tuple[Sphere, jax.Array]:
         """Blocks (K, L) of some slots, alive where listed, and their velocities (3, K, L)."""
         p, v = (Vector(*(take(jnp.asarray(c), slots) for c in a)) for a in (self.block.p, self.v))
-        return Block(p, v, listed), jnp.stack(v)
+        return Sphere(p, v, listed), jnp.stack(v)
 
 
 class NearContacts(NamedTuple):
@@ -137,7 +137,7 @@ class NearContacts(NamedTuple):
     beyond: jax.Array  # (L,) bool, whether a list is too short
 
 
-def _find(room: Room, s: rows_of.Structure, block: Block) -> NearContacts:
+def _find(room: Room, s: rows_of.CartAndPole, block: Sphere) -> NearContacts:
     """Search for contacts."""
     params, one = s.params, s.one
     cart_bit, pole_bit, wall_bit, past_bit = (1 << i for i in range(4))
@@ -176,7 +176,7 @@ def _within(count: jax.Array, size: int) -> jax.Array:
     return candidates.ranks(size, count) < count
 
 
-def _off_walls(s: rows_of.Structure, moving: Moving, held: jax.Array) -> tuple[Vector, jax.Array]:
+def _off_walls(s: rows_of.CartAndPole, moving: Moving, held: jax.Array) -> tuple[Vector, jax.Array]:
     """Velocities after walls, except of held blocks, and whether the change matters, (L,) bool."""
     bounced = broadphase.bounce_off_walls(s.params, moving.block, moving.v)
     held = held | ~moving.block.alive
@@ -197,7 +197,7 @@ Push = tuple[jax.Array, jax.Array]
 
 
 def _isolated_pairs(
-    s: rows_of.Structure, moving: Moving, listing: NearContacts
+    s: rows_of.CartAndPole, moving: Moving, listing: NearContacts
 ) -> tuple[list[Push], jax.Array]:
     """Pushes of isolated pairs, and whether they matter, (L,) bool."""
     pairs, isolated = listing.pairs, listing.listed & ~listing.shared
@@ -225,7 +225,7 @@ class CoupledRows(NamedTuple):
 
 
 def _coupled_rows(
-    room: Room, s: rows_of.Structure, moving: Moving, listing: NearContacts
+    room: Room, s: rows_of.CartAndPole, moving: Moving, listing: NearContacts
 ) -> tuple[CoupledRows, jax.Array]:
     """Build the rows, and a mask of the lanes that have too many, (L,) bool."""
     nowhere = moving.number
@@ -280,7 +280,7 @@ def _complete(p: Prepared, first: jax.Array, second: jax.Array | None, nowhere: 
 
 
 def _wall_rows(
-    room: Room, s: rows_of.Structure, moving: Moving, held: jax.Array
+    room: Room, s: rows_of.CartAndPole, moving: Moving, held: jax.Array
 ) -> tuple[Prepared, jax.Array, jax.Array]:
     """Rows of held blocks against walls, their slots, and whether there are too many."""
     slots, number = candidates.flagged(held, room.at_walls, s.one)
@@ -291,7 +291,7 @@ def _wall_rows(
         for leaf in (every.active, jnp.asarray(every.gap), every.normal)
     )
     place, touching = candidates.flagged(active, room.wall_rows, s.one)
-    row = rows_of.Row(
+    row = rows_of.ContactRow(
         _within(touching, room.wall_rows),
         take(gap, place),
         every.restitution,
@@ -304,7 +304,7 @@ def _wall_rows(
 
 
 def _pair_rows(
-    s: rows_of.Structure, moving: Moving, first: jax.Array, second: jax.Array, listed: jax.Array
+    s: rows_of.CartAndPole, moving: Moving, first: jax.Array, second: jax.Array, listed: jax.Array
 ) -> Prepared:
     """Rows of pairs of blocks."""
     a, va = moving.at(first, listed)
@@ -315,11 +315,11 @@ def _pair_rows(
 
 def _structure_rows(
     room: Room,
-    s: rows_of.Structure,
+    s: rows_of.CartAndPole,
     moving: Moving,
     slots: jax.Array,
     number: jax.Array,
-    build: Callable[[rows_of.Structure, Block], rows_of.Touch],
+    build: Callable[[rows_of.CartAndPole, Sphere], rows_of.Touch],
 ) -> Prepared:
     """Rows of blocks against cart or pole."""
     block, v = moving.at(slots, _within(number, room.near))
@@ -328,7 +328,7 @@ def _structure_rows(
     return prepare(row, speed, 1 / s.params.block_mass, s.one)
 
 
-def _effects(s: rows_of.Structure, rows: CoupledRows, slots: int) -> jax.Array:
+def _effects(s: rows_of.CartAndPole, rows: CoupledRows, slots: int) -> jax.Array:
     """Change of every row's relative velocity by a unit impulse of each row, (R, R, L), 1/kg.
 
     The first axis is the row that pushes.
@@ -347,7 +347,7 @@ def _effects(s: rows_of.Structure, rows: CoupledRows, slots: int) -> jax.Array:
 
 
 def _iterate(
-    s: rows_of.Structure, rows: CoupledRows, slots: int, needed: jax.Array, first: jax.Array
+    s: rows_of.CartAndPole, rows: CoupledRows, slots: int, needed: jax.Array, first: jax.Array
 ) -> jax.Array:
     """Run projected Gauss-Seidel as `solver` does; return the impulses (R, L).
 
@@ -376,7 +376,7 @@ def _iterate(
 
 
 def _short_pass(
-    s: rows_of.Structure, rows: CoupledRows, effects: jax.Array, live: jax.Array, old: jax.Array
+    s: rows_of.CartAndPole, rows: CoupledRows, effects: jax.Array, live: jax.Array, old: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """One pass over few rows: the impulses, and whether a correction matters."""
     new = list(old)
@@ -390,7 +390,7 @@ def _short_pass(
 
 
 def _long_pass(
-    s: rows_of.Structure, rows: CoupledRows, effects: jax.Array, live: jax.Array, old: jax.Array
+    s: rows_of.CartAndPole, rows: CoupledRows, effects: jax.Array, live: jax.Array, old: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """As `_short_pass` for many rows, most of them absent in all lanes."""
     visited = jnp.any(rows.target > -jnp.inf, axis=1)
@@ -408,7 +408,7 @@ def _long_pass(
     return jax.lax.fori_loop(0, jnp.sum(visited), visit, (old, live & False))
 
 
-def _pushed(s: rows_of.Structure, v: Vector, pushes: Sequence[Push]) -> Vector:
+def _pushed(s: rows_of.CartAndPole, v: Vector, pushes: Sequence[Push]) -> Vector:
     """Block velocities (N, L) after pushes."""
     slots = jnp.concatenate([slots for slots, _ in pushes])
     steps = jnp.concatenate([push for _, push in pushes], axis=1) / s.params.block_mass

@@ -32,7 +32,7 @@ class System(NamedTuple):
 
 
 def with_friction(
-    s: rows_of.Structure, meetings: Sequence[Meeting], g: jax.Array, needed: jax.Array
+    s: rows_of.CartAndPole, meetings: Sequence[Meeting], g: jax.Array, needed: jax.Array
 ) -> list[Contact]:
     """Resolve contacts with friction, at most one in each lane.
 
@@ -55,7 +55,7 @@ def with_friction(
     ]
 
 
-def _built(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> tuple[System, list[Response]]:
+def _built(s: rows_of.CartAndPole, meeting: Meeting, g: jax.Array) -> tuple[System, list[Response]]:
     """The system of one contact, and the responses to impulses along its rows."""
     assert meeting.slides is not None
     rows = [meeting.row, *meeting.slides()]

@@ -12,16 +12,16 @@ from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.contact import broadphase
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
-from jaxsim.worlds.cartpole3d.types import Block, Scalar, Vector
+from jaxsim.worlds.cartpole3d.types import Scalar, Sphere, Vector
 
 
 class Meeting(NamedTuple):
     """A possible contact: of two blocks, or of one block or none with another body."""
 
-    row: rows_of.Row
-    blocks: Sequence[Block] = ()
+    row: rows_of.ContactRow
+    blocks: Sequence[Sphere] = ()
     speeds: Sequence[Vector] = ()  # their velocities after the free motion, m/s
-    slides: Callable[[], list[rows_of.Row]] | None = None  # makes the rows of its friction
+    slides: Callable[[], list[rows_of.ContactRow]] | None = None  # makes the rows of its friction
     friction: Scalar = 0.0  # product of the two bodies' coefficients
 
 
@@ -40,7 +40,7 @@ class Response(NamedTuple):
     kick: Leaf  # of cart and pole, (6, ...) or None
 
 
-def response(s: rows_of.Structure, meeting: Meeting, row: rows_of.Row) -> Response:
+def response(s: rows_of.CartAndPole, meeting: Meeting, row: rows_of.ContactRow) -> Response:
     """Response to a unit impulse along a row of a meeting."""
     steps = []
     for sign, block in zip((1.0, -1.0), meeting.blocks, strict=False):
@@ -49,7 +49,7 @@ def response(s: rows_of.Structure, meeting: Meeting, row: rows_of.Row) -> Respon
     return Response(*materialise((steps, row.kick), s.one))
 
 
-def along(row: rows_of.Row, speeds: Sequence[Vector], g: Leaf) -> Scalar:
+def along(row: rows_of.ContactRow, speeds: Sequence[Vector], g: Leaf) -> Scalar:
     """Relative velocity along a row, m/s.
 
     Args:
@@ -68,7 +68,7 @@ def _vector(components: Sequence[Scalar] | jax.Array) -> Vector:
     return Vector(*(components[i] for i in range(3)))
 
 
-def without_friction(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> Contact:
+def without_friction(s: rows_of.CartAndPole, meeting: Meeting, g: jax.Array) -> Contact:
     """Resolve a contact without friction, by a single impulse.
 
     Args:

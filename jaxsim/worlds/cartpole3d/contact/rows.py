@@ -26,16 +26,16 @@ from jaxsim.worlds.cartpole3d.geometry import MARGIN, Rotation
 from jaxsim.worlds.cartpole3d.types import (
     PIVOT_HEIGHT,
     POLE_BOTTOM,
-    Block,
     Params,
     Pose,
     Scalar,
+    Sphere,
     Vector,
     Velocity,
 )
 
 
-class Row(NamedTuple):
+class ContactRow(NamedTuple):
     """Contacts of one class: the velocities they read and the effect of a unit impulse.
 
     A row reads `normal` . v of its first block, minus that of its second if it has one, plus
@@ -68,7 +68,7 @@ def pair_indices(num_blocks: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(num_blocks) for j in range(i + 1, num_blocks)]
 
 
-def wall_rows(params: Params, block: Block) -> Row:
+def wall_rows(params: Params, block: Sphere) -> ContactRow:
     """Rows of stacked blocks against the six boxes of the room; R is (6, N).
 
     Inside the room this is a plane at each inner face. A block that has passed a face is pushed out
@@ -77,7 +77,7 @@ def wall_rows(params: Params, block: Block) -> Row:
     parts = [_box_contact(params, block, *box) for box in room_boxes(params)]
     active, gap, normal = (_stack(part) for part in zip(*parts, strict=True))
     restitution = params.restitution_wall * params.restitution_block
-    return Row(active, gap, restitution, jnp.moveaxis(normal, 1, 0))
+    return ContactRow(active, gap, restitution, jnp.moveaxis(normal, 1, 0))
 
 
 def room_boxes(params: Params) -> list[tuple[Vector, Vector]]:
@@ -100,7 +100,7 @@ def room_boxes(params: Params) -> list[tuple[Vector, Vector]]:
 
 
 def _box_contact(
-    params: Params, block: Block, centre: Vector, half: Vector
+    params: Params, block: Sphere, centre: Vector, half: Vector
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Contact of stacked blocks with one box: active, gap, and normal (3, N, ...).
 
@@ -127,7 +127,7 @@ def _box_contact(
     return meet, gap, _stack(normal)
 
 
-def pair_rows(params: Params, a: Block, b: Block) -> Row:
+def pair_rows(params: Params, a: Sphere, b: Sphere) -> ContactRow:
     """Rows of stacked pairs of blocks; identical centres separate along x."""
     d = geo.sub(a.p, b.p)
     square = geo.dot(d, d)
@@ -136,10 +136,10 @@ def pair_rows(params: Params, a: Block, b: Block) -> Row:
     normal = geo.scale(Vector(jnp.where(apart, d.x, 1.0), d.y, d.z), 1 / length)
     gap = jnp.where(apart, length, 0.0) - 2 * params.block_radius
     restitution = params.restitution_block * params.restitution_block
-    return Row(a.alive & b.alive & (gap <= 0), gap, restitution, _stack(normal))
+    return ContactRow(a.alive & b.alive & (gap <= 0), gap, restitution, _stack(normal))
 
 
-class Structure(NamedTuple):
+class CartAndPole(NamedTuple):
     """Cart and pole, as rows need them."""
 
     params: Params
@@ -150,12 +150,12 @@ class Structure(NamedTuple):
     one: jax.Array  # from `backend.opaque_one`
 
 
-def _response(s: Structure, force: Vector, c: Vector, tau: Vector) -> tuple[Vector, Vector]:
+def _response(s: CartAndPole, force: Vector, c: Vector, tau: Vector) -> tuple[Vector, Vector]:
     """Response to an impulse, materialised as rows use it several times."""
     return materialise(dynamics.pivot_response(s.params, s.body, s.local, force, c, tau), s.one)
 
 
-def _on_cart(s: Structure, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.Array]:
+def _on_cart(s: CartAndPole, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.Array]:
     """`read` and `kick` of an impulse along `normal` on the cart at `arm`, (6, ...) each.
 
     Both vectors in the cart frame, the arm from the cart origin. Only the horizontal part of the
@@ -169,7 +169,7 @@ def _on_cart(s: Structure, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.
     return read, _stack([a.x, a.y, turn / s.body.cart_iz, *alpha])
 
 
-def _on_pole(s: Structure, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.Array]:
+def _on_pole(s: CartAndPole, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.Array]:
     """As `_on_cart` for the pole: both vectors in the pole frame, the arm from the pivot."""
     zero = 0.0 * normal.x
     turn = geo.cross(arm, normal)
@@ -184,11 +184,11 @@ def _on_pole(s: Structure, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.
 class Touch(NamedTuple):
     """Rows of blocks against cart or pole, with the points of contact."""
 
-    row: Row
+    row: ContactRow
     arm: Vector  # (R, ...) m, from the cart's origin or the pivot, in the body's frame
 
 
-def cart_rows(s: Structure, block: Block) -> Touch:
+def cart_rows(s: CartAndPole, block: Sphere) -> Touch:
     """Rows of stacked blocks against the cart."""
     p = s.params
     offset = Vector(block.p.x - s.pose.x, block.p.y - s.pose.y, block.p.z - PIVOT_HEIGHT)
@@ -207,7 +207,7 @@ def cart_rows(s: Structure, block: Block) -> Touch:
         & _boxes_meet(local, offset, turned, half, p.block_radius)
     )
     read, kick = _on_cart(s, near.normal, near.point)
-    row = Row(
+    row = ContactRow(
         active,
         gap,
         p.restitution_block * p.restitution_cart,
@@ -218,7 +218,7 @@ def cart_rows(s: Structure, block: Block) -> Touch:
     return Touch(row, near.point)
 
 
-def pole_rows(s: Structure, block: Block) -> Touch:
+def pole_rows(s: CartAndPole, block: Sphere) -> Touch:
     """Rows of stacked blocks against the pole."""
     p = s.params
     middle = POLE_BOTTOM + 0.5 * p.pole_length
@@ -236,7 +236,7 @@ def pole_rows(s: Structure, block: Block) -> Touch:
     )
     arm = Vector(near.point.x, near.point.y, near.point.z + middle)
     read, kick = _on_pole(s, near.normal, arm)
-    row = Row(
+    row = ContactRow(
         active,
         gap,
         p.restitution_block * p.restitution_pole,
@@ -264,12 +264,12 @@ def tangents(normal: jax.Array) -> tuple[jax.Array, jax.Array]:
     return _stack([px, py, pz]), _stack(geo.cross(Vector(x, y, z), Vector(px, py, pz)))
 
 
-def pair_slides(row: Row) -> list[Row]:
+def pair_slides(row: ContactRow) -> list[ContactRow]:
     """Friction rows of pairs of blocks, one for each direction."""
-    return [Row(row.active, 0.0, 0.0, direction) for direction in tangents(row.normal)]
+    return [ContactRow(row.active, 0.0, 0.0, direction) for direction in tangents(row.normal)]
 
 
-def cart_slides(s: Structure, touch: Touch) -> list[Row]:
+def cart_slides(s: CartAndPole, touch: Touch) -> list[ContactRow]:
     """Friction rows of blocks against the cart, one for each direction."""
     return [
         _slide(touch, d, _on_cart(s, geo.yaw(s.pose.cos, -s.pose.sin, Vector(*d)), touch.arm))
@@ -277,7 +277,7 @@ def cart_slides(s: Structure, touch: Touch) -> list[Row]:
     ]
 
 
-def pole_slides(s: Structure, touch: Touch) -> list[Row]:
+def pole_slides(s: CartAndPole, touch: Touch) -> list[ContactRow]:
     """Friction rows of blocks against the pole, one for each direction."""
     return [
         _slide(touch, d, _on_pole(s, geo.rotate_back(s.world, Vector(*d)), touch.arm))
@@ -285,9 +285,9 @@ def pole_slides(s: Structure, touch: Touch) -> list[Row]:
     ]
 
 
-def _slide(touch: Touch, direction: jax.Array, sides: tuple[jax.Array, jax.Array]) -> Row:
+def _slide(touch: Touch, direction: jax.Array, sides: tuple[jax.Array, jax.Array]) -> ContactRow:
     read, kick = sides
-    return Row(touch.row.active, 0.0, 0.0, direction, -read, -kick)
+    return ContactRow(touch.row.active, 0.0, 0.0, direction, -read, -kick)
 
 
 def _disc(half: Vector, offset: Scalar) -> Scalar:
@@ -317,7 +317,7 @@ def _boxes_meet(
     return meet
 
 
-def structure_rows(s: Structure) -> Row:
+def structure_rows(s: CartAndPole) -> ContactRow:
     """Rows of cart and pole against the nearer side wall of x and of y; R is 4."""
     p = s.params
     cart = _cart_wall_rows(s)
@@ -331,7 +331,7 @@ def structure_rows(s: Structure) -> Row:
         jnp.broadcast_to(p.restitution_wall * coefficient, shape[:1] + gap.shape[1:])
         for coefficient in (p.restitution_cart, p.restitution_pole)
     ]
-    return Row(active, gap, jnp.concatenate(coefficients), None, read, kick)
+    return ContactRow(active, gap, jnp.concatenate(coefficients), None, read, kick)
 
 
 def _outward(position: Scalar) -> jax.Array:
@@ -339,7 +339,7 @@ def _outward(position: Scalar) -> jax.Array:
     return jnp.where(position < 0, -1.0, 1.0)
 
 
-def _cart_wall_rows(s: Structure) -> tuple[jax.Array, ...]:
+def _cart_wall_rows(s: CartAndPole) -> tuple[jax.Array, ...]:
     """The cart's extreme vertex against the walls of x and y: active, gap, read, kick."""
     cos, sin = s.pose.cos, s.pose.sin
     position = _stack([s.pose.x, s.pose.y])
@@ -357,7 +357,7 @@ def _cart_wall_rows(s: Structure) -> tuple[jax.Array, ...]:
     return active, gap, *_on_cart(s, geo.scale(local, -1.0), arm)
 
 
-def _pole_wall_rows(s: Structure) -> tuple[jax.Array, ...]:
+def _pole_wall_rows(s: CartAndPole) -> tuple[jax.Array, ...]:
     """The pole's extreme top vertex against the walls it leans to: active, gap, read, kick."""
     centre = _stack([s.pose.x, s.pose.y])
     lean = Vector(*(_stack([a, b]) for a, b in zip(s.world.x, s.world.y, strict=True)))

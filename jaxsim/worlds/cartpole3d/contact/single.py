@@ -20,7 +20,7 @@ from jaxsim.worlds.cartpole3d.contact import broadphase, friction
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.contact.meeting import Meeting, without_friction
 from jaxsim.worlds.cartpole3d.contact.solver import applied
-from jaxsim.worlds.cartpole3d.types import Block, Params, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import Params, Sphere, Vector, Velocity
 
 
 class _Case(NamedTuple):
@@ -36,8 +36,8 @@ Resolved = tuple[list[Vector], Velocity, jax.Array]
 
 
 def resolve(
-    s: rows_of.Structure,
-    blocks: Sequence[Block],
+    s: rows_of.CartAndPole,
+    blocks: Sequence[Sphere],
     free: Sequence[Vector],
     bounced: Sequence[Vector],
     velocity: Velocity,
@@ -66,8 +66,8 @@ def resolve(
 
 
 def resolve_at_walls(
-    s: rows_of.Structure,
-    blocks: Sequence[Block],
+    s: rows_of.CartAndPole,
+    blocks: Sequence[Sphere],
     free: Sequence[Vector],
     bounced: Sequence[Vector],
     velocity: Velocity,
@@ -95,8 +95,8 @@ def resolve_at_walls(
 
 
 def _resolve_one(
-    s: rows_of.Structure,
-    blocks: Sequence[Block],
+    s: rows_of.CartAndPole,
+    blocks: Sequence[Sphere],
     free: Sequence[Vector],
     bounced: Sequence[Vector],
     velocity: Velocity,
@@ -135,7 +135,7 @@ def _where(flag: jax.Array, yes: Vector, no: Vector) -> Vector:
 
 
 def _past_a_face(
-    s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector], leaving: bool
+    s: rows_of.CartAndPole, blocks: Sequence[Sphere], free: Sequence[Vector], leaving: bool
 ) -> tuple[_Case, jax.Array]:
     """Contact of a block past a face of the room with its wall, and whether there are more."""
     past = [broadphase.past_a_face(s.params, block, leaving) for block in blocks]
@@ -146,13 +146,13 @@ def _past_a_face(
     return _Case(Meeting(row, [block], [v]), flags, slots), several | _several(flags)
 
 
-def _structure_at_wall(s: rows_of.Structure) -> tuple[Meeting, jax.Array]:
+def _structure_at_wall(s: rows_of.CartAndPole) -> tuple[Meeting, jax.Array]:
     """Contact of cart or pole with a side wall, and whether there are more."""
     row, several = _only(rows_of.structure_rows(s), s.one)
     return Meeting(row), several
 
 
-def _only(rows: rows_of.Row, one: jax.Array) -> tuple[rows_of.Row, jax.Array]:
+def _only(rows: rows_of.ContactRow, one: jax.Array) -> tuple[rows_of.ContactRow, jax.Array]:
     """The active row, and whether there is more than one."""
     numbers = [rows.gap, rows.restitution, rows.normal, rows.read, rows.kick]
     numbers = materialise(numbers, one)
@@ -167,11 +167,11 @@ def _only(rows: rows_of.Row, one: jax.Array) -> tuple[rows_of.Row, jax.Array]:
 
     axes = (0, 0, 1, 1, 1)
     chosen = materialise([picked(n, axis) for n, axis in zip(numbers, axes, strict=True)], one)
-    return rows_of.Row(reduce(jnp.logical_or, flags), *chosen), _several(flags)
+    return rows_of.ContactRow(reduce(jnp.logical_or, flags), *chosen), _several(flags)
 
 
 def _with_structure(
-    s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector]
+    s: rows_of.CartAndPole, blocks: Sequence[Sphere], free: Sequence[Vector]
 ) -> list[_Case]:
     """Possible contacts of a block with the cart, and of a block with the pole."""
     params = s.params
@@ -207,7 +207,9 @@ def _with_structure(
     ]
 
 
-def _of_pairs(s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector]) -> list[_Case]:
+def _of_pairs(
+    s: rows_of.CartAndPole, blocks: Sequence[Sphere], free: Sequence[Vector]
+) -> list[_Case]:
     """Possible contact of two blocks."""
     params = s.params
     pairs = rows_of.pair_indices(len(blocks))
@@ -222,7 +224,7 @@ def _of_pairs(s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vect
     return [_Case(meeting, flags, pairs)]
 
 
-def _meet(params: Params, a: Block, b: Block) -> jax.Array:
+def _meet(params: Params, a: Sphere, b: Sphere) -> jax.Array:
     d = geo.sub(a.p, b.p)
     return a.alive & b.alive & (geo.dot(d, d) <= broadphase.pair_reach(params))
 
@@ -233,8 +235,8 @@ def _several(flags: Sequence[jax.Array]) -> jax.Array:
 
 
 def _choose(
-    flags: Sequence[jax.Array], blocks: Sequence[Block], speeds: Sequence[Vector]
-) -> tuple[Block, Vector]:
+    flags: Sequence[jax.Array], blocks: Sequence[Sphere], speeds: Sequence[Vector]
+) -> tuple[Sphere, Vector]:
     """The block whose flag is set, and its velocity; without one, the last block, not alive."""
 
     def pick(*leaves: Leaf) -> Leaf:

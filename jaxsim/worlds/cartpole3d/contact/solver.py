@@ -21,16 +21,16 @@ from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.contact.assembly import (
     Builder,
+    ContactRows,
     Mobility,
     Prepared,
-    Rows,
     Slot,
     Touching,
     one_slot,
 )
 from jaxsim.worlds.cartpole3d.dynamics import Bodies
 from jaxsim.worlds.cartpole3d.geometry import Rotation
-from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import Params, Pose, Scalar, Sphere, Vector, Velocity
 
 SWEEPS = 50  # most passes over the rows
 FEW_SWEEPS = 8  # passes that are enough for almost all lanes
@@ -42,7 +42,7 @@ def resolve(
     body: Bodies,
     pose: Pose,
     r: Rotation,
-    blocks: Sequence[Block],
+    blocks: Sequence[Sphere],
     block_velocities: Sequence[Vector],
     velocity: Velocity,
     needed: jax.Array,
@@ -58,7 +58,7 @@ def settle(
     body: Bodies,
     pose: Pose,
     r: Rotation,
-    blocks: Sequence[Block],
+    blocks: Sequence[Sphere],
     block_velocities: Sequence[Vector],
     velocity: Velocity,
     needed: jax.Array,
@@ -85,7 +85,7 @@ def settle(
     """
     one = opaque_one(params.gravity)
     world = geo.yawed(pose.cos, pose.sin, r)
-    s = rows_of.Structure(params, body, pose, r, materialise(world, one), one)
+    s = rows_of.CartAndPole(params, body, pose, r, materialise(world, one), one)
     stacked, is_stacked = slots.stack(blocks, pose.x), slots.are_stacked(blocks, pose.x)
     if is_stacked:
         v = jnp.stack(block_velocities[0])
@@ -121,7 +121,7 @@ class _Impulses(NamedTuple):
     structure: list[jax.Array]
 
 
-def _no_impulses(rows: Rows) -> _Impulses:
+def _no_impulses(rows: ContactRows) -> _Impulses:
     touching = [jnp.zeros_like(t.rows.target) for t in rows.touching]
     sliding = [
         jnp.zeros_like(jnp.stack([zero, zero], axis=1)) if t.sliding else None
@@ -136,7 +136,7 @@ def _no_impulses(rows: Rows) -> _Impulses:
 
 
 def _iterate(
-    rows: Rows,
+    rows: ContactRows,
     v: jax.Array,
     mobility: Mobility,
     needed: jax.Array,
@@ -176,7 +176,7 @@ class _Sweep:
         self.live, self.mobility, self.one, self.dv, self.dg = live, mobility, one, dv, dg
         self.worst = jnp.zeros_like(dg[0])
 
-    def run(self, rows: Rows, old: _Impulses) -> _Impulses:
+    def run(self, rows: ContactRows, old: _Impulses) -> _Impulses:
         """Correct every row once, in order; return the new impulses."""
         walls = [self._wall(rows.walls.row(k), impulse) for k, impulse in enumerate(old.walls)]
         touching = [

@@ -27,12 +27,12 @@ from jaxsim.worlds.cartpole3d.blocks.placement import (
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
     RESTING,
-    Block,
     Config,
     Params,
     Pose,
     Rail,
     Scalar,
+    Sphere,
     State,
     Supply,
     Vector,
@@ -85,7 +85,7 @@ def draw(key: jax.Array, params: Params, config: Config) -> State:
 
 def _draw_blocks(
     k: rng.Words, x: jax.Array, y: jax.Array, count: jax.Array, params: Params, config: Config
-) -> Block:
+) -> Sphere:
     """Draw all blocks, clear of the cart at (x, y); leaves (N, ...)."""
     number = config.max_blocks
     dtype = jnp.dtype(config.dtype)
@@ -98,10 +98,10 @@ def _draw_blocks(
     return _present(p, v, index < count)
 
 
-def _present(p: Vector, v: Vector, alive: jax.Array) -> Block:
+def _present(p: Vector, v: Vector, alive: jax.Array) -> Sphere:
     """Blocks with rest values in the slots that are not alive."""
     rest = (0.0, 0.0, RESTING)
-    return Block(
+    return Sphere(
         Vector(*(jnp.where(alive, c, default) for c, default in zip(p, rest, strict=True))),
         Vector(*(jnp.where(alive, c, 0.0) for c in v)),
         alive,
@@ -110,13 +110,13 @@ def _present(p: Vector, v: Vector, alive: jax.Array) -> Block:
 
 def _draw_lines(
     k: rng.Words,
-    free: Block,
+    free: Sphere,
     x: jax.Array,
     y: jax.Array,
     lean: jax.Array,
     params: Params,
     config: Config,
-) -> Block:
+) -> Sphere:
     """Put blocks on lines in the lanes that have them; leaves (N, ...)."""
     number = config.max_blocks
     dtype = jnp.dtype(config.dtype)
@@ -162,8 +162,8 @@ def _draw_lines(
     on_lines = on_line(point, angle, s, speed)
     has_line = free.alive & (far > 0)
     no_rail = Rail(*(0.0 * angle for _ in range(4)))
-    off_lines = Block(free.p, free.v, free.alive, no_rail)
-    on_lines = Block(on_lines.p, on_lines.v, free.alive, on_lines.rail)
+    off_lines = Sphere(free.p, free.v, free.alive, no_rail)
+    on_lines = Sphere(on_lines.p, on_lines.v, free.alive, on_lines.rail)
     return jax.tree.map(lambda a, b: jnp.where(has_line, a, b), on_lines, off_lines)
 
 
@@ -189,7 +189,7 @@ def starts_inside(base: Vector, angle: Leaf, s: Leaf) -> Leaf:
     return (jnp.abs(px) < BLOCK_SPREAD) & (jnp.abs(py) < BLOCK_SPREAD)
 
 
-def on_line(base: Vector, angle: Leaf, s: Leaf, speed: Leaf) -> Block:
+def on_line(base: Vector, angle: Leaf, s: Leaf, speed: Leaf) -> Sphere:
     """A block on a line, before the hidden tick.
 
     Args:
@@ -205,7 +205,7 @@ def on_line(base: Vector, angle: Leaf, s: Leaf, speed: Leaf) -> Block:
     rise = angle * angle
     excess = rise * s
     far = s + excess
-    return Block(
+    return Sphere(
         Vector(base.x + far * cos, base.y + far * sin, base.z + 1 + rise),
         Vector(speed * cos, speed * sin, 0.0 * speed),
         jnp.ones_like(speed, bool),
@@ -251,7 +251,7 @@ def initial(
     y: jax.Array,
     push: list[jax.Array],
     lean: list[jax.Array],
-    blocks: tuple[Block, ...],
+    blocks: tuple[Sphere, ...],
     bounce: jax.Array,
     wind_angle: jax.Array,
 ) -> State:

@@ -24,10 +24,10 @@ from jaxsim.worlds.cartpole3d.parameter_table import params_from_values, slots_f
 from jaxsim.worlds.cartpole3d.types import (
     ENGINES,
     RESTING,
-    Block,
     Config,
     Params,
     Rail,
+    Sphere,
     State,
     Vector,
 )
@@ -114,7 +114,7 @@ class _WorldDraws(NamedTuple):
     xy: np.ndarray
     push: np.ndarray
     lean: np.ndarray
-    blocks: list[Block]  # NumPy leaves
+    blocks: list[Sphere]  # NumPy leaves
 
 
 class _EpisodeDraws(NamedTuple):
@@ -143,8 +143,8 @@ def _draw_world(
     return _WorldDraws(xy, push, lean, list(map(_block, positions, velocities)))
 
 
-def _block(p: np.ndarray, v: np.ndarray) -> Block:
-    return Block(Vector(*p), Vector(*v), _flag(True))
+def _block(p: np.ndarray, v: np.ndarray) -> Sphere:
+    return Sphere(Vector(*p), Vector(*v), _flag(True))
 
 
 def _flag(value: bool) -> Leaf:
@@ -153,7 +153,7 @@ def _flag(value: bool) -> Leaf:
 
 def _on_lines(
     draws: Draws, params: Params, engine: str, count: int, xy: np.ndarray, lean: float
-) -> list[Block]:
+) -> list[Sphere]:
     """Draw all lines, then the place and speed of each block on its line."""
     lines = [_line(draws, params, xy) for _ in range(count)]
     return [_place_on(draws, params, *line, lean, engine) for line in lines]
@@ -172,7 +172,7 @@ def _line(draws: Draws, params: Params, xy: np.ndarray) -> tuple[Vector, float]:
 
 def _place_on(
     draws: Draws, params: Params, base: Vector, angle: float, lean: float, engine: str
-) -> Block:
+) -> Sphere:
     """Draw the place of a block on its line, and its speed."""
     while True:
         s = starts.joint_position(draws.uniform(-LINE_REACH, LINE_REACH), lean, engine)
@@ -296,9 +296,9 @@ def _states(
     return starts.initial(*jax.device_put((x, y, push, lean, blocks, bounce, angle)))
 
 
-def _slots_of(world: _WorldDraws, lines: bool) -> list[Block]:
+def _slots_of(world: _WorldDraws, lines: bool) -> list[Sphere]:
     """The blocks of a world in four slots, each with a `Rail` if any world has lines."""
-    rest = Block(Vector(0.0, 0.0, RESTING), Vector(0.0, 0.0, 0.0), _flag(False))
+    rest = Sphere(Vector(0.0, 0.0, RESTING), Vector(0.0, 0.0, 0.0), _flag(False))
     spare = [rest] * (Config().max_blocks - len(world.blocks))
     free = Rail(0.0, 0.0, 0.0, 0.0)
     return [replace(b, rail=b.rail or free) if lines else b for b in [*world.blocks, *spare]]
@@ -398,7 +398,7 @@ def _first_spawn(
     return start, replace(params, spawn_period=jnp.zeros_like(params.spawn_period))
 
 
-class Stream(NamedTuple):
+class LevelStream(NamedTuple):
     """Random draws of a level in the original, where they differ from the nominal level.
 
     Attributes:
@@ -420,29 +420,29 @@ class Stream(NamedTuple):
     hidden: Callable[[State, Params, int, str, bool], tuple[State, Params]] | None = None
 
 
-NOMINAL = Stream()
-STREAMS: dict[int, Stream] = {
+NOMINAL = LevelStream()
+STREAMS: dict[int, LevelStream] = {
     101: NOMINAL,
-    102: Stream(_at_rest),
-    103: Stream(_gathered),
+    102: LevelStream(_at_rest),
+    103: LevelStream(_gathered),
     104: NOMINAL,
-    105: Stream(hidden=_first_share),
+    105: LevelStream(hidden=_first_share),
     106: NOMINAL,
     107: NOMINAL,
     108: NOMINAL,
     111: NOMINAL,
-    112: Stream(_at_cart, blocks=1, seed=0),
-    113: Stream(_gathered),
-    114: Stream(_scattered),
+    112: LevelStream(_at_cart, blocks=1, seed=0),
+    113: LevelStream(_gathered),
+    114: LevelStream(_scattered),
     115: NOMINAL,
     200: NOMINAL,
     201: NOMINAL,
-    202: Stream(lines=True),
-    203: Stream(_some_at_cart),
-    204: Stream(bounce=True),
+    202: LevelStream(lines=True),
+    203: LevelStream(_some_at_cart),
+    204: LevelStream(bounce=True),
     205: NOMINAL,
-    206: Stream(wind=True),
+    206: LevelStream(wind=True),
     207: NOMINAL,
-    208: Stream(hidden=_first_spawn),
+    208: LevelStream(hidden=_first_spawn),
 }
 """Random stream of each level."""

@@ -6,13 +6,13 @@ import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import slots
-from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector
+from jaxsim.worlds.cartpole3d.types import Params, Pose, Scalar, Sphere, Vector
 
 TARGET_HEIGHT = 0.5  # m, height at which the cart attracts
 
 
 def attraction(
-    params: Params, reported: Pose, blocks: Sequence[Block], share: Scalar
+    params: Params, reported: Pose, blocks: Sequence[Sphere], share: Scalar
 ) -> list[Vector]:
     """Forces between blocks and towards cart and origin.
 
@@ -38,7 +38,7 @@ def attraction(
     return forces
 
 
-def _centroid(blocks: Sequence[Block], lane: Scalar) -> Vector:
+def _centroid(blocks: Sequence[Sphere], lane: Scalar) -> Vector:
     """Mean position of the blocks; `lane` is any leaf without slots."""
     dtype = jnp.result_type(lane)
     numbers = (slots.over(jnp.sum, b.alive.astype(dtype), lane) for b in blocks)

@@ -20,9 +20,9 @@ from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.types import (
     Observation,
     Params,
+    ReadingSizes,
     Scalar,
     Sensors,
-    Sizes,
     State,
     Vector,
 )
@@ -41,24 +41,24 @@ def sizes(params: Params) -> tuple[Scalar, ...]:
     return *_noise(params), *_steps(params), *gains, *_offsets(params)
 
 
-def _noise(params: Params) -> Sizes:
+def _noise(params: Params) -> ReadingSizes:
     p = params
-    return Sizes(p.noise_position, p.noise_velocity, p.noise_angle, p.noise_rate)
+    return ReadingSizes(p.noise_position, p.noise_velocity, p.noise_angle, p.noise_rate)
 
 
-def _steps(params: Params) -> Sizes:
+def _steps(params: Params) -> ReadingSizes:
     p = params
-    return Sizes(p.step_position, p.step_velocity, p.step_angle, p.step_rate)
+    return ReadingSizes(p.step_position, p.step_velocity, p.step_angle, p.step_rate)
 
 
-def _gains(params: Params) -> Sizes:
+def _gains(params: Params) -> ReadingSizes:
     p = params
-    return Sizes(p.gain_position, p.gain_velocity, p.gain_angle, p.gain_rate)
+    return ReadingSizes(p.gain_position, p.gain_velocity, p.gain_angle, p.gain_rate)
 
 
-def _offsets(params: Params) -> Sizes:
+def _offsets(params: Params) -> ReadingSizes:
     p = params
-    return Sizes(p.offset_position, p.offset_velocity, p.offset_angle, p.offset_rate)
+    return ReadingSizes(p.offset_position, p.offset_velocity, p.offset_angle, p.offset_rate)
 
 
 def attached(state: State, key: jax.Array, params: Params) -> Sensors:
@@ -84,8 +84,10 @@ def follow(state: State, params: Params) -> State:
 def _sensors(key: rng.Words, state: State, params: Params) -> Sensors:
     like = jnp.asarray(state.pose.x)
 
-    def spread(numbers: Sizes) -> Sizes:
-        return Sizes(*(jnp.broadcast_to(jnp.asarray(n, like.dtype), like.shape) for n in numbers))
+    def spread(numbers: ReadingSizes) -> ReadingSizes:
+        return ReadingSizes(
+            *(jnp.broadcast_to(jnp.asarray(n, like.dtype), like.shape) for n in numbers)
+        )
 
     kinds = (_noise, _steps, _gains, _offsets)
     return Sensors(key, *(spread(kind(params)) for kind in kinds))

@@ -23,9 +23,9 @@ from jaxsim.worlds.cartpole3d.types import (
     DT,
     PIVOT_HEIGHT,
     POLE_BOTTOM,
-    Block,
     Params,
     Scalar,
+    Sphere,
     State,
     Vector,
     Velocity,
@@ -34,7 +34,7 @@ from jaxsim.worlds.cartpole3d.types import (
 HELD = 2e-5  # m, overlap with a wall that stays, so that the next tick has the contact
 
 
-def keep_inside(params: Params, blocks: Sequence[Block]) -> tuple[Block, ...]:
+def keep_inside(params: Params, blocks: Sequence[Sphere]) -> tuple[Sphere, ...]:
     """Put blocks that a tick has moved into a wall back to its face.
 
     A wall then acts as a half space: a centre never passes a face, and the next tick reverses the
@@ -56,7 +56,7 @@ def keep_inside(params: Params, blocks: Sequence[Block]) -> tuple[Block, ...]:
         inside = (jnp.clip(c, low, high) for c, (low, high) in zip(p, limits, strict=True))
         return Vector(*(jnp.where(closed, a, b) for a, b in zip(inside, p, strict=True)))
 
-    def put_back(block: Block) -> Block:
+    def put_back(block: Sphere) -> Sphere:
         inside = clipped(block.p)
         if block.rail is not None:
             # A line may lead through walls, and its block must stay on it.

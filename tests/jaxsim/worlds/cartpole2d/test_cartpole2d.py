@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import jaxsim
-from benchmarks.parity_cartpole2d import CASES, TICKS, Episode, free_run, read, zones_of
+from benchmarks.parity_cartpole2d import CASES, TICKS, RecordedEpisode, free_run, read, zones_of
 from jaxsim.worlds import cartpole2d
+from jaxsim.worlds.cartpole.types import Motion
 from jaxsim.worlds.cartpole2d import dynamics, sensors
-from jaxsim.worlds.cartpole2d.types import Motion
 from tests.conftest import double_precision
 from tests.oracles.twin_cartpole2d import PUSHES, Twin
 
@@ -21,7 +21,7 @@ KEY = jax.random.key(0)
 STEP = jax.jit(cartpole2d.CartPole2D().step)
 START = jax.jit(cartpole2d.CartPole2D().start)
 
-Read = Callable[[int, str, str], list[Episode]]
+Read = Callable[[int, str, str], list[RecordedEpisode]]
 
 
 @pytest.fixture(scope="session")

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from jaxsim.worlds.cartpole3d.contact import candidates
-from jaxsim.worlds.cartpole3d.types import Block, Vector
+from jaxsim.worlds.cartpole3d.types import Sphere, Vector
 
 LANES = 40
 SQUARE = 1.0  # m^2
 ONE = jnp.float32(1.0)
 
 
-def crowd(number: int, spread: float, seed: int = 0) -> Block:
+def crowd(number: int, spread: float, seed: int = 0) -> Sphere:
     """Blocks at random places, a tenth of them missing; leaves (N, L)."""
     draws = np.random.default_rng(seed)
     p = draws.uniform(-spread, spread, (3, number, LANES)).astype(np.float32)
     alive = draws.random((number, LANES)) < 0.9
-    return Block(Vector(*map(jnp.asarray, p)), Vector(*map(jnp.asarray, p)), jnp.asarray(alive))
+    return Sphere(Vector(*map(jnp.asarray, p)), Vector(*map(jnp.asarray, p)), jnp.asarray(alive))
 
 
-def near_pairs(block: Block, lane: int) -> list[tuple[int, int]]:
+def near_pairs(block: Sphere, lane: int) -> list[tuple[int, int]]:
     p = np.stack([np.asarray(c)[:, lane] for c in block.p])
     alive = np.asarray(block.alive)[:, lane]
     return [
@@ -51,7 +51,7 @@ def test_the_short_list_holds_every_near_pair(number, spread):
     block = crowd(number, spread)
 
     @jax.jit
-    def short(block: Block) -> candidates.Pairs:
+    def short(block: Sphere) -> candidates.Pairs:
         return candidates.in_order(candidates.few_pairs_within(block, SQUARE, ONE, 12), ONE)
 
     first, second, counts = (np.asarray(a) for a in short(block))
@@ -69,7 +69,7 @@ def test_the_short_list_holds_every_near_pair(number, spread):
 def test_the_search_ends_with_the_last_block_of_any_lane(used):
     block = crowd(120, 4.0)
     here = (np.arange(120) < used)[:, None] & np.asarray(block.alive)
-    block = Block(block.p, block.v, jnp.asarray(here))
+    block = Sphere(block.p, block.v, jnp.asarray(here))
     counts = jax.jit(candidates.few_pairs_within, static_argnums=3)(block, SQUARE, ONE, 100).number
     assert np.asarray(counts).tolist() == [len(near_pairs(block, i)) for i in range(LANES)]
 

@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from jaxsim.worlds.cartpole3d import Params, dynamics, state_from_arrays, state_to_arrays
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.types import Block, Config, Pose, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import Config, Pose, Sphere, Vector, Velocity
 from tests.jaxsim.worlds.cartpole3d import twin
 from tests.jaxsim.worlds.cartpole3d.near_contact import random_parameters, random_states
 
@@ -212,6 +212,6 @@ def test_a_mirrored_world_has_a_mirrored_tick(lanes64):
 
 
 def test_an_empty_slot_moves_nothing(x64):
-    block = Block(*(Vector(*(jnp.float64(0.0),) * 3) for _ in range(2)), jnp.asarray(False))
+    block = Sphere(*(Vector(*(jnp.float64(0.0),) * 3) for _ in range(2)), jnp.asarray(False))
     v = dynamics.accelerate_block(Params(block_buoyancy=1.0), block, None)
     np.testing.assert_array_equal(np.array(v), 0)

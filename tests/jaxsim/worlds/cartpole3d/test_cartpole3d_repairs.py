@@ -13,7 +13,7 @@ from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d.terms import repairs
 from jaxsim.worlds.cartpole3d.terms.attraction import attraction
 from jaxsim.worlds.cartpole3d.terms.wind import PROFILE
-from jaxsim.worlds.cartpole3d.types import Block, Params, Vector
+from jaxsim.worlds.cartpole3d.types import Params, Sphere, Vector
 from tests.conftest import double_precision
 
 REPAIRS = ["repairs/closed_room", "repairs/wind_on_pole", "repairs/pull_to_centroid"]
@@ -49,7 +49,7 @@ def test_repairs_compile_only_what_they_need():
 
 def test_blocks_are_put_back_to_the_face_they_passed():
     places = np.array([[5.2, -9.0, 3.0], [0.0, 4.45, -0.2], [-4.0, 4.0, 60.0], [1.0, 2.0, 3.0]])
-    block = Block(Vector(*places.T), Vector(*places.T), np.ones(4, bool))
+    block = Sphere(Vector(*places.T), Vector(*places.T), np.ones(4, bool))
     closed = replace(Params(), closed_room=np.array([1.0, 1.0, 1.0, 1.0]))
     (held,) = repairs.keep_inside(closed, [block])
     expected = [[REACH, -REACH, 3.0], [0.0, REACH, FLOOR], [-4.0, 4.0, CEILING], [1.0, 2.0, 3.0]]

@@ -7,7 +7,7 @@ import pytest
 from jaxsim.worlds.cartpole3d import Params
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase, rows
-from jaxsim.worlds.cartpole3d.types import Block, Pose, Rail, Vector
+from jaxsim.worlds.cartpole3d.types import Pose, Rail, Sphere, Vector
 
 UPRIGHT = Pose(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 WORLD = geo.rotation(0.0, 0.0, 0.0, 1.0)
@@ -42,7 +42,7 @@ def test_separating_speed(approach, gap, restitution, expected, x64):
 
 
 def bounce(p, v, leaving=False, **params):
-    block = Block(Vector(*map(jnp.float64, p)), Vector(*map(jnp.float64, v)), jnp.asarray(True))
+    block = Sphere(Vector(*map(jnp.float64, p)), Vector(*map(jnp.float64, v)), jnp.asarray(True))
     return np.array(broadphase.bounce_off_walls(Params(**params), block, block.v, leaving))
 
 
@@ -103,7 +103,7 @@ def test_restitutions_multiply_and_the_room_can_be_of_any_size(x64):
 def test_a_block_past_a_corner_touches_only_what_is_near(x, y, touched, x64):
     """Beyond the wall of +x, 0.35 m from its outer face, and around the corner from that of -y."""
     place = Vector(*map(jnp.float64, ([x], [y], [5.0])))
-    contacts = rows.wall_rows(Params(), Block(place, place, jnp.asarray([True])))
+    contacts = rows.wall_rows(Params(), Sphere(place, place, jnp.asarray([True])))
     active, gap = np.asarray(contacts.active)[:, 0], np.asarray(contacts.gap)[:, 0]
     walls = ["-y", "+y", "-x", "+x", "ceiling", "floor"]
     assert [w for w, a in zip(walls, active, strict=True) if a] == ["-y"] * len(touched) + ["+x"]
@@ -116,8 +116,8 @@ def test_a_block_past_a_corner_touches_only_what_is_near(x, y, touched, x64):
 def test_nothing_touches_a_block_that_has_left_the_room(place, x64):
     params = Params()
     p = Vector(*map(jnp.float64, place))
-    block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
-    one = Block(p, p, jnp.asarray(True))
+    block = Sphere(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
+    one = Sphere(p, p, jnp.asarray(True))
     assert not rows.wall_rows(params, block).active.any()
     assert not broadphase.past_a_face(params, one, leaving=True)
     np.testing.assert_array_equal(bounce(place, (1, 2, 3), leaving=True), [1, 2, 3])
@@ -131,8 +131,8 @@ def test_a_block_on_its_way_out_takes_the_full_tick(depth, x64):
     params = Params()
     for place in ((HALF + depth, 0, 5), (0, -HALF - depth, 5), (0, 0, 0.44 - depth)):
         p = Vector(*map(jnp.float64, place))
-        block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
-        one = Block(p, p, jnp.asarray(True))
+        block = Sphere(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
+        one = Sphere(p, p, jnp.asarray(True))
         touched = bool(rows.wall_rows(params, block).active.any())
         assert bool(broadphase.past_a_face(params, one, leaving=True)) >= touched
 
@@ -141,7 +141,7 @@ def on_line(place, speed, slope):
     """A block whose line has a slope (x, y), and its velocity after the walls."""
     rail = Rail(*map(jnp.float64, (*slope, 0.0, 0.0)))
     v = Vector(*map(jnp.float64, (speed * slope[0], speed * slope[1], 0.0)))
-    block = Block(Vector(*map(jnp.float64, place)), v, jnp.asarray(True), rail)
+    block = Sphere(Vector(*map(jnp.float64, place)), v, jnp.asarray(True), rail)
     return block, np.array(broadphase.bounce_off_walls(Params(), block, v, True))
 
 

@@ -12,7 +12,7 @@ from jaxsim.worlds.cartpole3d import Params, State, state_from_arrays
 from jaxsim.worlds.cartpole3d import tick as tick_module
 from jaxsim.worlds.cartpole3d.blocks.slots import inward
 from jaxsim.worlds.cartpole3d.contact import crowd, solver
-from jaxsim.worlds.cartpole3d.types import Block, Config, Vector
+from jaxsim.worlds.cartpole3d.types import Config, Sphere, Vector
 from tests.jaxsim.worlds.cartpole3d.near_contact import random_parameters, random_states
 
 LANES = 48
@@ -82,7 +82,7 @@ def test_a_lane_is_the_same_in_any_company(world, full, lanes64):
     params, state = world
     emptied = np.arange(LANES) % 2 == 1
     block = state.blocks[0]
-    alone = replace(state, blocks=(Block(block.p, block.v, block.alive & ~emptied),))
+    alone = replace(state, blocks=(Sphere(block.p, block.v, block.alive & ~emptied),))
     with lanes64.precision():
         together, apart = full(params, state), full(params, alone)
     for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(apart), strict=True):

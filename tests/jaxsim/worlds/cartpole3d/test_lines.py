@@ -14,7 +14,7 @@ from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.blocks import placement
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.generate import start
-from jaxsim.worlds.cartpole3d.types import Block, Rail, Vector
+from jaxsim.worlds.cartpole3d.types import Rail, Sphere, Vector
 
 BANDS = {"easy": (3.0, 4.0), "medium": (2.0, 3.0), "hard": (1.5, 2.0)}
 LANES = 2000
@@ -173,7 +173,7 @@ def test_only_the_component_along_a_line_acts():
     push = Vector(*map(jnp.asarray, (1.0, 2.0, 3.0)))
     np.testing.assert_allclose(jnp.stack(lines.along(rail, push)), [1.32, 1.76, 0.0], rtol=1e-6)
     assert lines.along(free, push) == push
-    block = Block(push, push, jnp.asarray(True), rail)
+    block = Sphere(push, push, jnp.asarray(True), rail)
     glided = lines.glide(block, Vector(*map(jnp.asarray, (3.0, 4.0, 0.0))))
     np.testing.assert_allclose(float(glided.rail.lag), 0.1, rtol=1e-6)
 

@@ -13,9 +13,11 @@ import jaxsim
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d.blocks import placement, spawn
 from jaxsim.worlds.cartpole3d.blocks.slots import inward
+from jaxsim.worlds.cartpole3d.env import MOVES
 from jaxsim.worlds.cartpole3d.generate import wsu_distances, wsu_spawns
 from jaxsim.worlds.cartpole3d.tick import EVERY, Moved
 from jaxsim.worlds.cartpole3d.types import Config, Supply, Vector
+from jaxsim.worlds.world import FULL
 
 LANES = 256
 
@@ -34,11 +36,13 @@ def flooded():
         "CartPole3D-v0", {"lean_limit": 1.5}, level=208, difficulty="hard", max_steps=20
     )
     keys = jax.random.split(jax.random.key(0), LANES)
-    step = jax.jit(partial(env._step, lambda params, moving, *rest: Moved(moving, rest[1], EVERY)))
+    attempt = jax.jit(partial(env.attempt, active=jnp.ones(LANES, bool), effort=FULL))
     states = [jax.jit(env.start)(keys, params)]
-    for k in range(12):
-        tick_keys = jax.random.split(jax.random.key(k + 1), LANES)
-        states.append(step(tick_keys, states[-1], jnp.zeros(LANES, int), params)[0][1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(MOVES, FULL, lambda params, moving, *rest: Moved(moving, rest[1], EVERY))
+        for k in range(12):
+            tick_keys = jax.random.split(jax.random.key(k + 1), LANES)
+            states.append(attempt(tick_keys, states[-1], jnp.zeros(LANES, int), params).state)
     return states
 
 
