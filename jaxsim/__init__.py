@@ -33,6 +33,8 @@
 | `packing` | a pytree as one array of words |
 | `pytrees` | names of the pytrees that environments choose |
 | `json_types` | names of the values that JSON has |
+| `fingerprint` | digests of what a program is made from |
+| `program_store` | traced programs in a folder |
 | `backend` | settings and sizes that depend on the backend |
 """
 

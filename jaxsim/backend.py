@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim import program_store
 from jaxsim.pytrees import Tree
 
 S = TypeVar("S")
@@ -219,8 +220,10 @@ def _give_back() -> None:
 def keep_compiled(folder: str, most_bytes: int = 2 << 30) -> None:
     """Keep compiled programs in a folder, so that the next process need not compile them.
 
-    This is JAX's persistent compilation cache with options that suit this package. Call it before
-    JAX compiles anything. Several processes may share a folder.
+    This is JAX's persistent compilation cache with options that suit this package. Programs of
+    lanes are kept as they were traced, too (`program_store`), also by processes that this one
+    starts; a process that replaces functions of this package at run time must not call it. Call it
+    before JAX compiles anything. Several processes may share a folder.
 
     Args:
       folder: is made if it is not there.
@@ -230,6 +233,7 @@ def keep_compiled(folder: str, most_bytes: int = 2 << 30) -> None:
     config.update("jax_compilation_cache_dir", str(folder))
     config.update("jax_compilation_cache_max_size", most_bytes)
     config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    os.environ[program_store.VARIABLE] = str(folder)
 
 
 def extended(flags: str) -> str:

@@ -48,10 +48,20 @@ def words(key: jax.Array) -> Words:
     Raises:
       TypeError: a raw uint32 array instead of a typed key.
     """
-    if not (hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)):
+    if not (hasattr(key, "dtype") and is_typed(key)):
         raise TypeError("expected a typed key: use jax.random.key(seed), not PRNGKey or an array")
     data = jax.random.key_data(key)
     return Words(data[..., 0], data[..., -1])
+
+
+def is_typed(leaf: jax.Array) -> bool:
+    """Whether an array holds typed keys."""
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def words_of(leaf: jax.Array) -> jax.Array:
+    """Return an array; of typed keys, their words."""
+    return jax.random.key_data(leaf) if is_typed(leaf) else leaf
 
 
 def to_key(key: Words) -> jax.Array:

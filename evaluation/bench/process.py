@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evaluation.bench.program import Unavailable
 from evaluation.bench.rate import Rate
+from evaluation.cache.folder import TRACED_FOLDER
 from evaluation.json_types import JsonObject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +24,7 @@ class Process:
     Args:
       module: module for `python -m`; it calls `serve`.
       arguments: of its command line.
-      cache: folder of compiled programs; None for none.
+      cache: folder of kept programs; None for none.
     """
 
     def __init__(
@@ -33,8 +34,9 @@ class Process:
         # Compiling is measured too, and each program sets its own flags.
         environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
         environment["JAX_ENABLE_COMPILATION_CACHE"] = "true" if cache else "false"
+        environment.pop(TRACED_FOLDER, None)
         if cache:
-            environment["JAX_COMPILATION_CACHE_DIR"] = cache
+            environment["JAX_COMPILATION_CACHE_DIR"] = environment[TRACED_FOLDER] = cache
             environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
         self.errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115, closed in close
         self.process = subprocess.Popen(

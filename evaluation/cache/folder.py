@@ -1,4 +1,4 @@
-"""The folder in which commands keep compiled programs: JAX's persistent compilation cache.
+"""The folder in which commands keep programs: JAX's persistent compilation cache.
 
 JAX reads its options from the environment as it is imported, so `use` comes before that. Two
 processes may share the folder: JAX locks it. Entries that a killed process left behind are removed
@@ -16,19 +16,21 @@ import platformdirs
 
 VARIABLE = "JAXSIM_CACHE"
 OFF = "off"
+TRACED_FOLDER = "JAXSIM_PROGRAMS"
+"""The variable of `jaxsim.program_store`, which would import JAX."""
 JAX_FOLDER = "JAX_COMPILATION_CACHE_DIR"
 MOST_BYTES = 2 << 30
 """Size from which JAX removes the least recently used programs."""
 LEAST_SECONDS = 0.3
 """Programs that compile faster are not kept."""
-ENTRY, USED = "-cache", "-atime"
-"""Suffixes of JAX's files: a program, and the time of its last use."""
+ENTRY, USED, TRACED = "-cache", "-atime", "traced-"
+"""Suffixes of JAX's files, a program and the time of its last use; prefix of traced programs."""
 UNFINISHED_SECONDS = 600.0
 """Age from which half an entry counts as left by a killed process."""
 
 
 class Contents(NamedTuple):
-    """Number and size of the programs in a folder."""
+    """Number of the compiled programs in a folder, and size with the traced ones."""
 
     programs: int
     bytes: int
@@ -49,22 +51,26 @@ def folder(environment: Mapping[str, str]) -> Path | None:
 
 
 def use(environment: MutableMapping[str, str]) -> str | None:
-    """Make JAX keep compiled programs, in this process and in those that it starts.
+    """Keep compiled and traced programs, in this process and in those that it starts.
 
-    Nothing changes once JAX has been imported, or if the user has set JAX's own variable.
+    Nothing changes once JAX has been imported. If the user has set JAX's own variable, JAX's
+    options stay as they are.
 
     Returns:
       Why nothing is kept although it should be; None if all is well.
     """
     place = folder(environment)
-    if "jax" in sys.modules or place is None or place == Path(environment.get(JAX_FOLDER, "")):
+    if "jax" in sys.modules or place is None:
+        return None
+    if place == Path(environment.get(JAX_FOLDER, "")):
+        environment[TRACED_FOLDER] = str(place)
         return None
     try:
         _check_writable(place)
         mend(place)
     except OSError as error:
         return f"compiled programs are not kept: {error}; set ${VARIABLE} to another folder or off"
-    environment[JAX_FOLDER] = str(place)
+    environment[JAX_FOLDER] = environment[TRACED_FOLDER] = str(place)
     environment["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(MOST_BYTES)
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = str(LEAST_SECONDS)
     return None
@@ -72,8 +78,9 @@ def use(environment: MutableMapping[str, str]) -> str | None:
 
 def contents(place: Path) -> Contents:
     """Count the programs in a folder; 0 if it is missing."""
-    sizes = [size for path in place.glob(f"*{ENTRY}") if (size := _size(path)) is not None]
-    return Contents(len(sizes), sum(sizes))
+    sizes = {path: size for path in place.glob(f"*{ENTRY}") if (size := _size(path)) is not None}
+    compiled = [path for path in sizes if not path.name.startswith(TRACED)]
+    return Contents(len(compiled), sum(sizes.values()))
 
 
 def clear(place: Path) -> Contents:

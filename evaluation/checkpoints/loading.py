@@ -13,7 +13,7 @@ from evaluation.checkpoints.configuration import digest
 from evaluation.schedule import Schedule
 from jaxsim.agents import Agent
 from jaxsim.agents.base import Memory
-from jaxsim.lanes.crew import words_of
+from jaxsim.rng import words_of
 
 PREFIX = "checkpoint:"
 """Prefix of the names of agents that are loaded from a directory."""

@@ -12,5 +12,6 @@
 | `traced` | functions that are traced once |
 | `banks` | leaves of lanes in few arrays |
 | `program` | the compiled loops over steps and turns |
+| `kept` | programs that are traced once and kept in a folder |
 | `crew` | distribution of lifetimes over cores and accelerators |
 """

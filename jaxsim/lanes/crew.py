@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import PyTreeDef
 
-from jaxsim import backend, counters, rng
+from jaxsim import backend, counters, program_store, rng
 from jaxsim.agents.base import Agent, Memory, NoveltyPrediction, learn_nothing, never_fails
 from jaxsim.env import Env
+from jaxsim.lanes.kept import KeptProgram
 from jaxsim.lanes.lists import Batch, Rounds, Rows
 from jaxsim.lanes.program import Program, Sizes
 from jaxsim.lanes.work import scores_by_length, work_of
@@ -254,7 +254,7 @@ class Crew:
         """Memories of the lifetimes in NumPy, leaves (P, ...); of typed keys, their words."""
 
         def joined(*leaves: jax.Array) -> np.ndarray:
-            return np.concatenate([np.asarray(words_of(leaf)) for leaf in leaves])[
+            return np.concatenate([np.asarray(rng.words_of(leaf)) for leaf in leaves])[
                 : self.number.size
             ]
 
@@ -280,12 +280,6 @@ class Crew:
         if leaf.shape[1] == 1:
             return leaf
         return np.moveaxis(self._dealt(np.moveaxis(leaf, 1, -1), index), -1, 1)
-
-
-def words_of(leaf: jax.Array) -> jax.Array:
-    """Return an array; of typed keys, their words."""
-    typed = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.key_data(leaf) if typed else leaf
 
 
 def power_of_two(number: int, grain: int = 1) -> int:
@@ -329,8 +323,11 @@ def lowered(
     """A program lowered for a device and batches of some shapes."""
     place = jax.sharding.SingleDeviceSharding(home)
     leaves = [jax.ShapeDtypeStruct(*shape, sharding=place) for shape in shapes]
+    batch = jax.tree.unflatten(structure, leaves)
+    key = program_store.key_of(program, jax.tree.unflatten(structure, shapes))
     with _uncollected():
-        return jax.jit(program).lower(jax.tree.unflatten(structure, leaves))
+        play = program if key is None else KeptProgram(program, key, batch)
+        return jax.jit(play).lower(batch)
 
 
 @contextmanager
@@ -359,8 +356,8 @@ def _laid_over(memory: Memory, values: Tree) -> Memory:
     """Overwrite the memories of the first lanes; types stay as they are."""
 
     def one(leaf: jax.Array, rows: jax.Array) -> jax.Array:
-        laid = words_of(leaf).at[: rows.shape[0]].set(rows)
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        laid = rng.words_of(leaf).at[: rows.shape[0]].set(rows)
+        if rng.is_typed(leaf):
             return jax.random.wrap_key_data(laid, impl=jax.random.key_impl(leaf))
         return laid
 

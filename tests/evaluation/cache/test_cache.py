@@ -54,6 +54,17 @@ def test_a_process_that_has_imported_jax_keeps_its_options():
     assert environment == {folder.VARIABLE: "/nowhere"}
 
 
+@pytest.mark.parametrize("of_jax", [False, True])
+def test_programs_are_kept_as_they_were_traced_too(of_jax, monkeypatch, tmp_path):
+    monkeypatch.delitem(sys.modules, "jax")
+    variable = folder.JAX_FOLDER if of_jax else folder.VARIABLE
+    environment = {variable: str(tmp_path)}
+    assert folder.use(environment) is None
+    assert environment[folder.TRACED_FOLDER] == environment[folder.JAX_FOLDER] == str(tmp_path)
+    # JAX's own options are the user's, if the folder is.
+    assert ("JAX_COMPILATION_CACHE_MAX_SIZE" in environment) is not of_jax
+
+
 def test_a_second_run_finds_what_the_first_compiled_and_rubbish_is_no_error(tmp_path):
     place = tmp_path / "compiled"
     results = [tmp_path / f"{name}.json" for name in ("first", "second", "third")]
@@ -76,7 +87,9 @@ def test_a_second_run_finds_what_the_first_compiled_and_rubbish_is_no_error(tmp_
     assert third.returncode == 0, third.stderr
     assert results[2].read_bytes() == results[0].read_bytes()
     shown = command("cache", JAXSIM_CACHE=str(place))
-    assert shown.stdout.startswith(f"{len(written())} programs, ")
+    compiled = [name for name in written() if not name.startswith(folder.TRACED)]
+    assert compiled
+    assert shown.stdout.startswith(f"{len(compiled)} programs, ")
     cleared = command("cache", "--clear", JAXSIM_CACHE=str(place))
     assert "removed from" in cleared.stdout
     assert not list(place.glob("*-cache"))
@@ -110,9 +123,9 @@ def test_halves_of_entries_are_removed_once_they_are_old(tmp_path):
 
 
 def test_only_programs_are_cleared(tmp_path):
-    for name in ("a-cache", "a-atime", "mine.txt"):
+    for name in ("a-cache", "a-atime", "traced-b-cache", "traced-b-atime", "mine.txt"):
         (tmp_path / name).write_bytes(b"12")
-    assert folder.clear(tmp_path) == (1, 2)
+    assert folder.clear(tmp_path) == (1, 4)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

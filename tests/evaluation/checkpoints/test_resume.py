@@ -11,6 +11,7 @@ from evaluation import scanner
 from evaluation.checkpoints import store
 from evaluation.records import COLUMNS
 from evaluation.scanner import MachineOptions, Snapshot
+from jaxsim import rng
 from jaxsim.agents import Agent
 from jaxsim.lanes import crew
 from tests.evaluation import toy
@@ -203,7 +204,7 @@ def test_what_lifetimes_know_must_be_as_many(whole):
 
 def test_memories_keep_their_types_weak_ones_too():
     memory = jax.vmap(AGENT.init)(jax.random.split(jax.random.key(0), 4))
-    known = jax.tree.map(lambda leaf: np.asarray(crew.words_of(leaf))[1:3], memory)
+    known = jax.tree.map(lambda leaf: np.asarray(rng.words_of(leaf))[1:3], memory)
     laid = crew._laid_over(memory, known)
     assert memory[1]["count"].weak_type
 
@@ -212,5 +213,5 @@ def test_memories_keep_their_types_weak_ones_too():
 
     assert jax.tree.map(kind, laid) == jax.tree.map(kind, memory)
     expected = jax.tree.map(lambda leaf: leaf[jnp.array([1, 2, 2, 3])], memory)
-    bare = [jax.tree.map(lambda leaf: np.asarray(crew.words_of(leaf)), t) for t in (laid, expected)]
+    bare = [jax.tree.map(lambda leaf: np.asarray(rng.words_of(leaf)), t) for t in (laid, expected)]
     assert_same(*bare)
