@@ -10,7 +10,7 @@ import jax
 
 from jaxsim import program_store
 from jaxsim.agents.base import NoveltyPrediction
-from jaxsim.lanes.lists import Batch, Result, Rows
+from jaxsim.lanes.lists import Batch, ProgramOutput, Rows
 from jaxsim.lanes.program import Program
 from jaxsim.pytrees import Tree
 from jaxsim.rng import is_typed, words_of
@@ -32,12 +32,14 @@ class KeptProgram:
             program_store.store(key, content)
         self._exported = jax.export.deserialize(bytearray(content))
 
-    def __call__(self, batch: Batch) -> Result:
+    def __call__(self, batch: Batch) -> ProgramOutput:
         """Play the lists of all lifetimes of a batch."""
         memory, rows = self._exported.call(_words(batch))
         if rows["prediction"] is not None:
             rows["prediction"] = NoveltyPrediction(*rows["prediction"])
-        return Result(_with_keys(batch.memory, _key_kinds(batch.memory), memory), Rows(**rows))
+        return ProgramOutput(
+            _with_keys(batch.memory, _key_kinds(batch.memory), memory), Rows(**rows)
+        )
 
 
 def _traced(program: Program, batch: Batch) -> bytes:
