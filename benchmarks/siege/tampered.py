@@ -65,7 +65,7 @@ def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:
 
     from evaluation.checkpoints.configuration import configuration, versions
     from evaluation.scanner import Snapshot
-    from jaxsim.lanes.crew import words_of
+    from jaxsim.rng import words_of
 
     agent = agents.get("ppo")
     memory = jax.device_get(

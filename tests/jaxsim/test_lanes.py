@@ -42,7 +42,7 @@ MOVES = [True, False] * 5
 
 
 def words(leaf):
-    return np.asarray(crew.words_of(leaf))
+    return np.asarray(rng.words_of(leaf))
 
 
 def assert_same(one, other):
