@@ -11,7 +11,7 @@ import pytest
 import jaxsim
 from jaxsim import backend, counters, rng
 from jaxsim.agents import Agent, NoveltyPrediction
-from jaxsim.lanes import banks, crew, state, work
+from jaxsim.lanes import banks, state, work
 from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds
 from jaxsim.lanes.minds import Minds
