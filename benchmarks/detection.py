@@ -3,8 +3,8 @@
     python -m benchmarks.detection --json docs/sailon-detection.json
 
 Every episode is a separate lifetime, so that detections depend on the episode alone. For each cell,
-a level at a difficulty, the JSON file and the printed line hold how many episodes were found, and
-in how many of these the level, and its hint, were named right at the end. Detections in level 200
+a level at a difficulty, the JSON file and the printed line count the episodes that were detected,
+and in how many of these the level, and its hint, were named right at the end. Detections in level 200
 are false alarms. `jaxsim sailon evaluate` plays trials, in which evidence adds up.
 """
 
@@ -43,7 +43,7 @@ class CellDetections:
     level: int
     difficulty: str
     episodes: int
-    found: int  # episodes
+    detected: int  # episodes
     level_right: int  # of these
     hint_right: int  # of these: entity, attribute and change
 
@@ -60,7 +60,7 @@ class CellDetections:
 
     def __str__(self) -> str:
         """Show it as a line."""
-        counts = f"{self.found} of {self.episodes} episodes found"
+        counts = f"{self.detected} of {self.episodes} episodes detected"
         return (
             f"{self.level} {self.difficulty}: {counts}, level of {self.level_right} and hint of "
             f"{self.hint_right} right"

@@ -40,7 +40,7 @@ def alarms(records: Records) -> np.ndarray:
 def lifelong(
     records: Records, expert_records: experts.Experts, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Every metric of a syllabus that was played, beside its experts."""
+    """Every metric of a syllabus, beside its experts."""
     schedule = records.schedule
     report = summarise_records(records, window=options.window).to_json()
     metrics = {

@@ -81,7 +81,7 @@ def _array(value: Any) -> Iterator[bytes]:
     """Words of an array of numbers or keys."""
     if isinstance(value, jax.core.Tracer):
         raise Undescribable("a value of a trace")
-    yield f"array {value.shape} {value.dtype}".encode()
+    yield f"array {value.shape} {value.dtype} {getattr(value, 'weak_type', False)}".encode()
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
     array = np.asarray(value)

@@ -17,7 +17,7 @@ NOMINAL = 200
 HARD = "hard"
 TRIALS, USUAL, NOVEL = 60, 20, 25
 """Trials of a cell in the full evaluation, both visibilities together, and episodes of level 200
-before the button and of the cell's own level after it in each."""
+before the button and of the cell's level after it in each."""
 
 Cell = tuple[int, str]
 
@@ -52,7 +52,7 @@ PUBLISHED: Mapping[Cell, tuple[float, float, int]] = {
     (106, HARD): (0.925, 0.042, 100),
 }
 """Mean performance, half its 95 % interval and episodes of the published agent's controller on the
-original simulator, measured with the agent's own code."""
+original simulator, measured with the agent's code."""
 
 TARGETS: Mapping[Cell, float] = {
     (200, HARD): 0.95,
@@ -100,7 +100,7 @@ class Paired:
 
 
 def paired(measurement: control.ControlMeasurement, agent: str) -> list[Paired]:
-    """Every cell that an agent and `pd` have played."""
+    """Cells with episodes of an agent and of `pd`."""
     out = []
     for row in measurement.rows:
         other = measurement.find(row.level, row.difficulty, agent)

@@ -101,9 +101,9 @@ def _single(rows: Mapping[Cell, detection.CellDetections], cell: Cell) -> str:
     row = rows.get((cell[0], "easy") if one_difficulty(cell[0]) else cell)
     if row is None:
         return NONE
-    low, high = stats.binomtest(row.found, row.episodes).proportion_ci(method="wilson")
+    low, high = stats.binomtest(row.detected, row.episodes).proportion_ci(method="wilson")
     expected = f"; {EXPECTED[cell]:.3f} differ" if cell in EXPECTED else ""
-    return f"{row.found / row.episodes:.3f} [{low:.3f}, {high:.3f}]{expected}"
+    return f"{row.detected / row.episodes:.3f} [{low:.3f}, {high:.3f}]{expected}"
 
 
 def _published(cell: Cell) -> str:
@@ -166,4 +166,4 @@ def time(evaluations: list[Any]) -> Iterator[str]:
             )
         )
     original = f"the original's steps at {ORIGINAL_STEPS:,} a CPU-second"
-    return table(("agent", "what", "steps played", "wall clock", "CPU time", original), rows)
+    return table(("agent", "what", "steps", "wall clock", "CPU time", original), rows)

@@ -102,6 +102,10 @@ def mend(place: Path) -> int:
             if half and age > UNFINISHED_SECONDS:
                 path.unlink(missing_ok=True)
                 removed += 1
+    for path in place.glob(f".{TRACED}*"):  # half written
+        if now - _changed(path) > UNFINISHED_SECONDS:
+            path.unlink(missing_ok=True)
+            removed += 1
     return removed
 
 

@@ -1,7 +1,7 @@
 """Agents under limits: called directly, in a thread or in a process.
 
-Without limits, a test case calls the agent directly. With a time limit the agent runs in a thread
-of its own; with a memory limit or `isolate`, in a process of its own. Environment and evaluator
+Without limits, a test case calls the agent directly. With a time limit the agent runs in another
+thread; with a memory limit or `isolate`, in another process. Environment and evaluator
 stay with the caller in each case: an agent that was given up cannot reach them.
 """
 

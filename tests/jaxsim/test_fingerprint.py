@@ -83,6 +83,12 @@ def test_a_number_is_read_to_its_last_bit():
     assert fingerprint(float("nan")) == fingerprint(float("nan"))
 
 
+def test_the_type_that_an_array_takes_from_others_counts():
+    weak = jnp.asarray(1.0)
+    assert weak.weak_type
+    assert fingerprint(weak) != fingerprint(weak.astype(jnp.float32))
+
+
 def test_the_device_of_an_array_does_not_matter():
     assert fingerprint(jnp.arange(3)) == fingerprint(np.arange(3, dtype=np.int32))
 

@@ -305,7 +305,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(place, monkeypatch):
 
 
 def test_entries_have_the_form_of_the_cache_of_jax(place):
-    """So that the cache removes them as its own, by the time of their last use."""
+    """So that the cache removes the least recently used ones."""
     program_store.store("a", b"text")
     assert sorted(path.name for path in place.iterdir()) == ["traced-a-atime", "traced-a-cache"]
     kept = int.from_bytes((place / "traced-a-atime").read_bytes(), "little")

@@ -29,7 +29,7 @@ def test_control_comes_back_from_its_file(measurement, tmp_path):
         control.load(tmp_path / "other.json")
 
 
-def test_what_is_measured_is_not_played_again(measurement):
+def test_what_is_measured_is_not_measured_again(measurement):
     assert (
         list(control.measure(measurement, ["pd", "mpc"], [(200, "hard"), (206, "hard")], 8, 64))
         == []
@@ -37,7 +37,7 @@ def test_what_is_measured_is_not_played_again(measurement):
 
 
 @pytest.mark.parametrize("first", ["0", "-3", "9"])
-def test_only_episodes_that_there_are_can_be_played_first(first, monkeypatch, capsys):
+def test_only_existing_episodes_can_come_first(first, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["control", "--episodes", "8", "--first", first])
     with pytest.raises(SystemExit):
         control.main()
@@ -85,7 +85,7 @@ def test_single_episodes_are_counted():
     named = np.array([203, 202, 101, 0])
     row = detection.CellDetections.of((203, "hard"), detected, named)
     # Levels 202 and 203 have the same hint.
-    assert (row.episodes, row.found, row.level_right, row.hint_right) == (4, 3, 1, 2)
+    assert (row.episodes, row.detected, row.level_right, row.hint_right) == (4, 3, 1, 2)
 
 
 def report(agent="pd+residual", **changes):
@@ -147,5 +147,5 @@ def test_what_the_page_says_of_evaluations():
     (alarms,) = (line for line in made["false alarms"] if "jaxsim sailon evaluate" in line)
     assert "| 45 | 0 of 2 trials [0.000, " in alarms
     assert "| `pd+residual` | 2 of 2 | 1 of 1 cells | 100.0% |" in made["totals"]
-    # The baseline was not played, and would be by the original: twice the steps, a second for each.
+    # The original would play the baseline too: twice the steps, a second for each.
     assert "| 18,600 | 93 s | 41 s | 2 s |" in "\n".join(made["time"])

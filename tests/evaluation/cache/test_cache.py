@@ -61,7 +61,7 @@ def test_programs_are_kept_as_they_were_traced_too(of_jax, monkeypatch, tmp_path
     environment = {variable: str(tmp_path)}
     assert folder.use(environment) is None
     assert environment[folder.TRACED_FOLDER] == environment[folder.JAX_FOLDER] == str(tmp_path)
-    # JAX's own options are the user's, if the folder is.
+    # If the folder is the user's, so are the options of JAX.
     assert ("JAX_COMPILATION_CACHE_MAX_SIZE" in environment) is not of_jax
 
 
@@ -112,13 +112,13 @@ def test_a_folder_that_is_a_file_is_a_warning(tmp_path):
 
 
 def test_halves_of_entries_are_removed_once_they_are_old(tmp_path):
-    names = ("a-cache", "b-atime", "c-cache", "c-atime", "other")
+    names = ("a-cache", "b-atime", "c-cache", "c-atime", ".traced-d-cache-1-2", "other")
     for name in names:
         (tmp_path / name).write_bytes(b"x")
     assert folder.mend(tmp_path) == 0
     for name in names:
         os.utime(tmp_path / name, (1, 1))
-    assert folder.mend(tmp_path) == 2
+    assert folder.mend(tmp_path) == 3
     assert {path.name for path in tmp_path.iterdir()} == {"c-cache", "c-atime", "other"}
 
 
