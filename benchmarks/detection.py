@@ -4,8 +4,8 @@
 
 Every episode is a separate lifetime, so that detections depend on the episode alone. For each cell,
 a level at a difficulty, the JSON file and the printed line count the episodes that were detected,
-and in how many of these the level, and its hint, were named right at the end. Detections in level 200
-are false alarms. `jaxsim sailon evaluate` plays trials, in which evidence adds up.
+and in how many of these the level, and its hint, were named right at the end. Detections in level
+200 are false alarms. `jaxsim sailon evaluate` plays trials, in which evidence adds up.
 """
 
 import argparse

@@ -18,7 +18,7 @@ from jax._src.lru_cache import LRUCache
 
 import jaxsim
 from evaluation.cache import folder
-from jaxsim import agents, program_store
+from jaxsim import agents, program_store, rng
 from jaxsim.agents import Agent
 from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.lanes import crew
@@ -175,7 +175,12 @@ def with_keys() -> Agent:
     """An agent of the package whose memory has typed keys and a fault."""
     init = of_package(lambda key: {"key": key, "number": 3})
     fault = of_package(lambda memory: memory["number"] - 3)
-    return replace(push(1), init=init, fault=fault, faults=("never",))
+
+    def act(memory: Any, observation: Any, key: Any) -> Any:
+        word = rng.words(memory["key"]).b  # refuses what is no typed key
+        return (word & 1).astype(jnp.int32), NoveltyPrediction.none(), memory
+
+    return Agent("keyed", of_package(act), init=init, fault=fault, faults=("never",))
 
 
 def test_keys_and_faults_are_kept_too(place, traced):
