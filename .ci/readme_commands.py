@@ -2,7 +2,8 @@
 
 Every ```bash block is run in the clone, line by line in order, each line in a shell of its own
 with .venv/bin first in PATH; a command that has run already is not run again. The ```python blocks
-of a page are one program, which is run after the page's commands.
+of a page are one program, which is run after the page's commands. Pages are run side by side, one
+for each core, and what a command prints is shown when it has ended.
 Blocks marked ```console, ```py or ```text only show something, because it takes minutes or needs
 more than one process, and are left alone. Tests run the code of the other pages, see
 `tests/test_site.py`.
@@ -12,9 +13,12 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -98,15 +102,23 @@ def python_program(text: str, page: str) -> tuple[int, str]:
     return (found[0][0] if found else 0), "\n".join(program)
 
 
-def jobs() -> Iterator[tuple[str, int, str, list[str]]]:
-    """Yield page, line number, what is shown and what is executed, of all pages in order."""
-    for page in PAGES:
-        text = (ROOT / page).read_text(encoding="utf-8")
-        for line, command in bash_commands(text, page):
-            yield page, line, command, ["bash", "-euo", "pipefail", "-c", command]
-        line, program = python_program(text, page)
-        if program:
-            yield page, line, "the page's Python", [str(ROOT / ".venv/bin/python"), "-c", program]
+class Job(NamedTuple):
+    """A command or program of a page: where it is, what is shown, and what is executed."""
+
+    page: str
+    line: int
+    shown: str
+    executed: tuple[str, ...]
+
+
+def jobs(page: str) -> Iterator[Job]:
+    """Yield the commands of a page in order, and then its program."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for line, command in bash_commands(text, page):
+        yield Job(page, line, command, ("bash", "-euo", "pipefail", "-c", command))
+    line, program = python_program(text, page)
+    if program:
+        yield Job(page, line, "the page's Python", (str(ROOT / ".venv/bin/python"), "-c", program))
 
 
 def reason_to_skip(command: str) -> str | None:
@@ -119,36 +131,75 @@ def reason_to_skip(command: str) -> str | None:
     return None
 
 
+class Runner:
+    """Runs pages, several at a time; a command that pages share is run by the first of them.
+
+    Attributes:
+      codes: exit codes of the commands that were run or are being run.
+    """
+
+    def __init__(self) -> None:
+        self.codes: dict[tuple[str, ...], Future[int]] = {}
+        self._lock = threading.Lock()
+        path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        self._environment = os.environ | {"PATH": path}
+
+    def play(self, page: str) -> None:
+        """Run the commands of a page up to the first that fails, in this page or another."""
+        for job in jobs(page):
+            where = f"{job.page}:{job.line}"
+            if self.failure():
+                return
+            with self._lock:
+                code = self.codes.get(job.executed)
+                reason = reason_to_skip(job.shown) or ("run already" if code else None)
+                if reason is None:
+                    code = self.codes[job.executed] = Future()
+            if reason is not None:
+                print(f"{where}: not run ({reason}): {job.shown}", flush=True)
+            elif code is not None:
+                self._run(job, where, code)
+            if code is not None:
+                code.result()  # waits for another page
+
+    def failure(self) -> int:
+        """Exit code of the first command that has failed; 0 if none has."""
+        codes = list(self.codes.values())
+        return next((code.result() for code in codes if code.done() and code.result()), 0)
+
+    def _run(self, job: Job, where: str, code: Future[int]) -> None:
+        """Run a command and show what it has printed."""
+        started, output, done = time.monotonic(), "", 1
+        try:
+            process = subprocess.run(
+                job.executed,
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            output, done = process.stdout.decode(errors="replace"), process.returncode
+        finally:
+            code.set_result(done)
+            result = f"exit code {done}" if done else "done"
+            seconds = time.monotonic() - started
+            print(f"{where}: {job.shown}\n{output}{where}: {result} in {seconds:.1f} s", flush=True)
+
+
 def main() -> int:
-    """Run the commands and stop at the first that fails.
+    """Run all pages, as many at a time as there are cores.
 
     Returns:
-      The exit code of this script: 0, or that of the command that failed.
+      The exit code of this script: 0, or that of the first command that failed.
     """
-    environment = os.environ | {"PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    ran, done_before = 0, set[str]()
-    for page, line, command, executed in jobs():
-        repeated = "run above" if " ".join(executed) in done_before else None
-        if reason := reason_to_skip(command) or repeated:
-            print(f"{page}:{line}: not run ({reason}): {command}", flush=True)
-            continue
-        print(f"{page}:{line}: {command}", flush=True)
-        started = time.monotonic()
-        done = subprocess.run(
-            executed,
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        if done.returncode:
-            print(f"{page}:{line}: exit code {done.returncode}: {command}", file=sys.stderr)
-            return done.returncode
-        print(f"{page}:{line}: done in {time.monotonic() - started:.1f} s", flush=True)
-        done_before.add(" ".join(executed))
-        ran += 1
-    print(f"{ran} commands and programs run, none failed")
-    return 0
+    runner = Runner()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(runner.play, PAGES))
+    if not runner.failure():
+        print(f"{len(runner.codes)} commands and programs run, none failed")
+    return runner.failure()
 
 
 if __name__ == "__main__":

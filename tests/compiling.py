@@ -1,52 +1,53 @@
-"""Programs that are compiled in less time than those that users run, where that changes no result.
+"""Programs of tests are compiled in less time than those of users, unless rounding decides.
 
 XLA decides about fusions, flops, bytes and buffers; then kernels are written, and LLVM optimises
-them, which takes most of the time.
+them. The older of XLA's two ways to write kernels takes half of the time that compiling takes.
+Kernels are slower then, and round otherwise.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import fields, replace
-from functools import cache, lru_cache, partial
+import os
 from typing import Any
 
 import jax
 import pytest
+from jax._src import compiler
 
-from jaxsim import stepper
 from jaxsim.lanes import crew
 
 UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-HURRIED = UNOPTIMISED | {"xla_cpu_use_fusion_emitters": False}
+EMITTERS = "xla_cpu_use_fusion_emitters"
+HURRIED = UNOPTIMISED | {EMITTERS: False}
+
+_options_of_users = compiler.get_compile_options
+
+
+def _options_in_a_hurry(*args: Any, env_options_overrides: Any = None, **others: Any) -> Any:
+    """Options of a compilation; those that its caller names come first."""
+    options = HURRIED | dict(env_options_overrides or {})
+    return _options_of_users(*args, env_options_overrides=options, **others)
+
+
+def hurry(patch: pytest.MonkeyPatch, *, wanted: bool) -> None:
+    """Compile in a hurry, or as for users, from now on: in this process and those it starts.
+
+    JAX reads the flags of the environment once, when it starts. The attribute is private to JAX:
+    there is no other way to the options of everything that a process compiles.
+    """
+    options = _options_in_a_hurry if wanted else _options_of_users
+    if compiler.get_compile_options is not options:
+        compiler.get_compile_options = options
+        forget_programs()
+    if wanted:
+        flags = (f"--{name}={str(value).lower()}" for name, value in HURRIED.items())
+        patch.setenv("XLA_FLAGS", " ".join((os.environ.get("XLA_FLAGS", ""), *flags)).strip())
+
+
+def forget_programs() -> None:
+    """Let go of everything that this process has compiled."""
+    jax.clear_caches()
+    crew.executable.cache_clear()
 
 
 def counted(function: Any, *args: Any) -> Any:
     """Compile a jitted function that nobody runs, as far as XLA's counts of its work need it."""
-    return function.lower(*args).compile(compiler_options=UNOPTIMISED)
-
-
-@lru_cache(maxsize=crew.MAX_EXECUTABLES)
-def hurried(*described: Any) -> Any:
-    """Compile like `crew.executable`, with slower kernels that round otherwise."""
-    return crew.lowered(*described).compile(compiler_options=HURRIED)
-
-
-_programs_of = stepper._Programs.of
-
-
-@lru_cache(maxsize=64)
-def hurried_steps(*described: Any) -> Any:
-    """Programs of single steps like `stepper._Programs.of`, with slower kernels."""
-    programs = _programs_of(*described)
-    compiled = cache(partial(jax.jit, compiler_options=HURRIED))
-    parts = {field.name: getattr(programs, field.name) for field in fields(programs)}
-    return replace(programs, **{name: compiled(part.__wrapped__) for name, part in parts.items()})
-
-
-@contextmanager
-def hurry() -> Iterator[None]:
-    """Compile programs of lanes and of single steps in a hurry, where no rounding decides."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crew, "executable", hurried)
-        patch.setattr(stepper._Programs, "of", staticmethod(hurried_steps))
-        yield
+    return function.lower(*args).compile(compiler_options=UNOPTIMISED | {EMITTERS: True})

@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.lanes.crew import executable
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
-from tests.compiling import hurried
+from tests.compiling import forget_programs, hurry
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,9 +50,15 @@ def few_mappings() -> Iterator[None]:
     """
     yield
     if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > MOST_MAPPINGS:
-        jax.clear_caches()
-        executable.cache_clear()
-        hurried.cache_clear()
+        forget_programs()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiling(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile in a hurry, but for modules with the mark `optimised`."""
+    with pytest.MonkeyPatch.context() as patch:
+        hurry(patch, wanted=request.node.get_closest_marker("optimised") is None)
+        yield
 
 
 @contextmanager

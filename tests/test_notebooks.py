@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.optimised
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "notebooks"
 EXECUTED = ROOT / "build" / "notebooks"  # the site shows them from there

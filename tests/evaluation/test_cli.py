@@ -18,7 +18,6 @@ from evaluation.l2m import run as main_job
 from evaluation.logs import learnkit, validate_log
 from evaluation.report import summarise_records
 from jaxsim import __version__
-from tests.compiling import hurry
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
@@ -438,7 +437,7 @@ def demo(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "out"
     words = ["--agent", "pd", "--lifetimes", 64, "--seed", 0, "--log-lifetime", 63]
     printed = io.StringIO()
-    with hurry(), redirect_stdout(printed):
+    with redirect_stdout(printed):
         assert cli.main(["run", *map(str, (DEMO, *words, "--out", out))]) == 0
     return out, printed.getvalue()
 

@@ -15,7 +15,7 @@ from jaxsim import agents, rng, training
 from jaxsim.agents import Agent
 from jaxsim.lanes.minds import Minds
 from jaxsim.training import Settings, features
-from tests.compiling import counted, hurry
+from tests.compiling import counted
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
 
@@ -316,8 +316,7 @@ def shown_by(name):
         ("3.train", [first]),
     )
     # Compared within one program: what it does not touch it does not round.
-    with hurry():
-        records = play(schedule, shown_memory(toy_learner(name)), lifetimes=2, width=4)
+    records = play(schedule, shown_memory(toy_learner(name)), lifetimes=2, width=4)
     return records.columns["predicted_probability"]
 
 
@@ -390,8 +389,7 @@ def test_both_engines_play_a_learner(name):
         ("2.test", [repeat(2, wheel=5)]),
     )
     agent = toy_learner(name)
-    with hurry():
-        records = play(schedule, agent, lifetimes=1, seed=1)
+    records = play(schedule, agent, lifetimes=1, seed=1)
     alone = session.play(schedule, session.PurePlayer(agent, seed=1), seed=1)
     for column in ("reward", "length", "complete"):
         np.testing.assert_array_equal(alone.columns[column], records.columns[column])

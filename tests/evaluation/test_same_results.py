@@ -11,7 +11,7 @@ from jaxsim import agents
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
-pytestmark = [pytest.mark.nightly, pytest.mark.long]
+pytestmark = [pytest.mark.optimised, pytest.mark.nightly, pytest.mark.long]
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ from tests.evaluation import made_up
 from tests.evaluation.sweep import small
 from tests.evaluation.test_options import arguments_in
 
+pytestmark = pytest.mark.optimised
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "data" / "snapshots"
 RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ

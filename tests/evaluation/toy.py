@@ -18,9 +18,7 @@ import pytest
 from evaluation import l2m
 from jaxsim import registry, rng
 from jaxsim.agents import Agent, NoveltyPrediction
-from jaxsim.lanes import crew
 from jaxsim.parameters import Parameter
-from tests.compiling import hurried
 
 RING = 5
 STEPS = 8
@@ -122,21 +120,10 @@ def make(values, **options):
     return Toy(merged["rules"]), params
 
 
-_compiled = crew.executable
-
-
-def _executable(program, *described):
-    """Hurry where nothing is rounded: in this task, by agents that do not learn from steps."""
-    exact = all(isinstance(getattr(work, "env", None), Toy) for work in program.works)
-    compiled = hurried if exact and program.agent.trace is None else _compiled
-    return compiled(program, *described)
-
-
 @contextmanager
 def registered():
     """Make the task "Toy" known, and take it away again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crew, "executable", _executable)
         patch.setattr(registry, "_SPECS", dict(registry._SPECS))
         registry.register("Toy-v0", make, PARAMETERS)
         yield

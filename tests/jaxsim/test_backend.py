@@ -13,6 +13,8 @@ import pytest
 from jaxsim import backend
 from jaxsim.backend import EXTRA_OPTION, EXTRA_OPTIONS, SMALL_LOOPS
 
+pytestmark = pytest.mark.optimised
+
 OURS = f"{EXTRA_OPTIONS}={EXTRA_OPTION}"
 
 

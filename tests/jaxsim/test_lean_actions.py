@@ -18,7 +18,6 @@ from jaxsim.testing import check_env
 from jaxsim.training import ppo_leans as sights
 from jaxsim.training.features import Frame
 from jaxsim.worlds.cartpole3d.types import Observation, Vector
-from tests.compiling import HURRIED
 
 LANES = 64
 HARD = {"level": 203, "difficulty": "hard"}
@@ -31,8 +30,7 @@ def world():
     """The environment, its parameters, its compiled step, and the keys of some episodes."""
     env, params = jaxsim.make("CartPole3DLeans-v0", **HARD)
     keys = jax.random.split(jax.random.key(5), LANES)
-    # What it is compared with is another program, which rounds otherwise anyway.
-    return env, params, jax.jit(env.step, compiler_options=HURRIED), keys
+    return env, params, jax.jit(env.step), keys
 
 
 @pytest.fixture(scope="module")

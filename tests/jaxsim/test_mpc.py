@@ -19,7 +19,7 @@ from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.types import Observation, Params, Pose, Sphere, Vector, Velocity
-from tests.compiling import HURRIED, counted
+from tests.compiling import counted
 
 KEY = jax.random.key(0)
 LANES = 64
@@ -359,7 +359,7 @@ def test_pd_plays_while_nothing_explains_the_pole():
     observation = Observation(
         nowhere, nowhere, tilted, nowhere, (nowhere,) * 4, (nowhere,) * 4, (no,) * 4
     )
-    act = jax.jit(agent.act, compiler_options=HURRIED)
+    act = jax.jit(agent.act)
     _, _, memory = act(agent.begin(agent.init(KEY), KEY), observation, KEY)
     # Whatever speeds the cart up like that would turn the pole.
     odd = replace(observation, cart_velocity=Vector(np.float32(3), zero, zero))
@@ -478,7 +478,7 @@ def test_contacts_are_looked_for_only_where_a_block_is_near(monkeypatch):
         return velocity, v, impulse + jnp.inf, gap
 
     monkeypatch.setattr(lookahead, "_contacts", costly)
-    followed = jax.jit(lambda *a: lookahead.rollout(*a)[0], compiler_options=HURRIED)
+    followed = jax.jit(lambda *a: lookahead.rollout(*a)[0])
     left, bound = jnp.int32(150), jnp.float32(np.inf)
     assert not np.isfinite(followed(model, world, plans, left, bound)).all()
     away = world.block.p._replace(z=world.block.p.z + np.float32(4))

@@ -24,7 +24,6 @@ from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.lanes import crew
 from jaxsim.lanes.lists import Rounds, Rows
 from jaxsim.lanes.program import Program
-from tests.compiling import hurried, hurry
 
 PLAY = """
 import sys
@@ -63,15 +62,14 @@ def place(tmp_path, monkeypatch):
     """A store, for a process whose source is old enough."""
     monkeypatch.setenv(program_store.VARIABLE, str(tmp_path))
     monkeypatch.setattr(program_store, "STARTED", time.time() + 3600)
-    with hurry():
-        forget()
-        yield tmp_path
-        forget()
+    forget()
+    yield tmp_path
+    forget()
 
 
 def forget() -> None:
     """Forget the compiled programs of this process."""
-    hurried.cache_clear()
+    crew.executable.cache_clear()
 
 
 def of_package(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,8 @@ from jaxsim.worlds.cartpole3d.tick import FREE, WALLED, brief_tick
 from jaxsim.worlds.world import FULL, World
 from jaxsim.wrappers import AutoReset, FlattenObservation
 
+pytestmark = pytest.mark.optimised
+
 EPISODES = 250
 SMALL = Spread(chunk=64, threads=1)
 

@@ -26,6 +26,8 @@ from jaxsim.worlds.cartpole3d import tick as tick_module
 from jaxsim.worlds.cartpole3d.types import Vector
 from tests.compiling import counted
 
+pytestmark = pytest.mark.optimised
+
 LANES = 512
 
 

@@ -15,6 +15,7 @@ from tests.parity.bounds import HIT, PAIR, SLIDING_HIT
 
 FOLDER = SHARED / "oracle"
 pytestmark = [
+    pytest.mark.optimised,
     pytest.mark.slow,
     pytest.mark.long,
     pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no recordings of all levels in {FOLDER}"),

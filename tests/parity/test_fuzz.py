@@ -13,6 +13,8 @@ from benchmarks.catalogue import CaseGroup, cases, groups
 from jaxsim.wrappers import Wrapper
 from tools import fuzz_page
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def case_groups():

@@ -20,6 +20,8 @@ from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import Observation, state_to_arrays
 from tests.parity.bounds import PAIR
 
+pytestmark = pytest.mark.optimised
+
 RECORDINGS = [f"L200_{d}_{p}" for d in ("easy", "medium", "hard") for p in ("pd", "random")]
 
 FREE = 5e-6  # the recording is float32: half a unit in the last place of a start at 10 m/s is 5e-7

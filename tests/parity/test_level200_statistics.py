@@ -12,6 +12,8 @@ from jaxsim import rng
 from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
 
+pytestmark = pytest.mark.optimised
+
 EPISODES = 2000
 SEED = 5
 

@@ -22,6 +22,8 @@ from tests.oracles.recordings import KINDS, Recording
 from tests.parity import bullet_episodes
 from tests.parity.bounds import CHAIN, HIT, PAIR, SLIDING_HIT
 
+pytestmark = pytest.mark.optimised
+
 MORE = {
     **dict.fromkeys((201, 202), parity.DIFFICULTIES),
     **dict.fromkeys((108, 208), ("easy", "hard")),

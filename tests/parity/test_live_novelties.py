@@ -8,6 +8,8 @@ pytest.importorskip("pybullet", reason="needs the extra jaxsim-novelty[parity]")
 from tests.parity import bullet_novelties
 from tests.parity.bounds import HIT, PAIR
 
+pytestmark = pytest.mark.optimised
+
 SAMPLES = 108  # four of each entry
 # What wind makes of a block's speed, some 1e5 m/s^2, is rounded to that much at a wall.
 EXACT, WALL = 1e-12, 1e-9

@@ -6,6 +6,8 @@ import pytest
 from benchmarks import scores
 from benchmarks.scores import Gap
 
+pytestmark = pytest.mark.optimised
+
 EPISODES = 2000
 STACKED_EPISODES = 600  # of levels with many blocks, which take longer
 

@@ -10,6 +10,8 @@ import pytest
 from evaluation import cli
 from evaluation.cache import folder
 
+pytestmark = pytest.mark.optimised
+
 RUN = """
 import sys
 from evaluation import cli

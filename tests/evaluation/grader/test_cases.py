@@ -28,6 +28,8 @@ from evaluation.grader.results import RESULT_FIELDS, plain
 from tests.evaluation.grader import players
 from tests.evaluation.grader.worlds import KINDS, NewCartPole, OldCartPole, lanes_of
 
+pytestmark = pytest.mark.optimised
+
 START = (0.02, 0.01, 0.05, -0.01)
 STARTS = {None: START} | dict.fromkeys(range(20), START)
 

@@ -21,7 +21,6 @@ from evaluation.l2m import (
 from evaluation.l2m import curriculum as curricula
 from evaluation.schedule import Block, Schedule
 from jaxsim import agents
-from tests.compiling import hurry
 from tests.evaluation.l2m.test_rules import EXAMPLES
 
 LENGTHS = (0.5, 1.0, 2.0)
@@ -326,8 +325,7 @@ def play(tmp_path, text, lifetimes="3"):
 
 def play_files(tmp_path, paths, lifetimes="3"):
     words = ["run", *map(str, paths), "--agent", "pd", "--lifetimes", lifetimes, "--quiet"]
-    with hurry():
-        assert cli.main([*words, "--out", str(tmp_path / "out"), "--log-lifetime", "1"]) == 0
+    assert cli.main([*words, "--out", str(tmp_path / "out"), "--log-lifetime", "1"]) == 0
     return records.read(tmp_path / "out" / "records.parquet")
 
 

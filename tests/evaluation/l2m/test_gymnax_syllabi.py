@@ -11,7 +11,6 @@ pytest.importorskip("gymnax", reason="needs the extra: jaxsim-novelty[gymnax]")
 
 from evaluation import cli, l2m
 from evaluation.records import read_run
-from tests.compiling import hurry
 from tests.evaluation.l2m.test_rules import EXAMPLES
 
 NAMES = ("cl", "ant_a", "ant_b", "ant_c")
@@ -39,8 +38,7 @@ def test_the_examples_of_the_document_are_played(tmp_path, capsys):
     words = ["--agent", "random", "--lifetimes", "2", "--window", "1", "--quiet"]
     out = tmp_path / "out"
     words += ["--log-lifetime", "1", "--log-format", "learnkit"]
-    with hurry():
-        assert cli.main(["run", *paths, *words, "--out", str(out)]) == 0
+    assert cli.main(["run", *paths, *words, "--out", str(out)]) == 0
     records = read_run(out)
     blocks = [block for path in paths for block in l2m.load(path).blocks]
     assert [b.variant for b in records.schedule.blocks] == [b.variant for b in blocks]

@@ -4,7 +4,6 @@ import pytest
 
 from evaluation.sailon.experiment import generate
 from evaluation.sailon.settings import ExperimentSettings
-from tests.compiling import hurry
 
 
 def settings(**values):
@@ -21,13 +20,6 @@ def settings(**values):
         "normal_timeout_seconds": 60.0,
     }
     return ExperimentSettings(**{**defaults, **values})
-
-
-@pytest.fixture(scope="module")
-def hurried_steps():
-    """For tests of what is said and when, whatever the last bit of an observation."""
-    with hurry():
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,6 @@ from jaxsim.worlds.cartpole3d import wsu_start
 from jaxsim.worlds.cartpole3d.generate.start import fitted
 from jaxsim.worlds.cartpole3d.original import hints, messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
-from tests.compiling import hurry
 
 ONE_THREAD = scanner.MachineOptions(threads=1, segment=2)
 """Programs of two rounds, which most tests share."""
@@ -63,12 +62,6 @@ def _clerk():
 CLERK = _clerk()
 
 
-@pytest.fixture
-def hurried():
-    with hurry():
-        yield
-
-
 def test_episodes_have_the_numbers_of_their_trial_in_every_stretch(draw):
     """What is random in them is counted by these."""
     experiment = draw(trials=1, testing_episodes=5, starts="counter")
@@ -91,8 +84,7 @@ def by_trial(results, name):
 @pytest.mark.slow
 def test_pure_agents_are_told_what_the_protocol_tells_and_start_from_the_training(draw):
     experiment = draw(novelty_visibility=(0, 1), hint_level=(-1, 1), trials=1, starts="counter")
-    with hurry():
-        results = play(experiment, CLERK)
+    results = play(experiment, CLERK)
     # Nothing told: 0; not novel: 1; novel without a level: 1; novel with level 7: 9.
     assert by_trial(results, "novelty") == [[0, 0, 0], [1, 1, 1], [1, 9, 9]]
     # Cells are the same but for what is told, and what is random in them is not.
@@ -160,7 +152,7 @@ class Interrupting:
 
 
 @pytest.mark.slow
-def test_an_experiment_goes_on_wherever_it_was_interrupted(draw, hurried):
+def test_an_experiment_goes_on_wherever_it_was_interrupted(draw):
     """Agents with memories, within the training, between parts and within trials."""
     experiment = draw(trials=2, starts="counter")
     who = [CLERK, CLERK]

@@ -19,7 +19,7 @@ from jaxsim.worlds.cartpole3d.original import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 # Compiling the step takes longer than a few seconds.
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hurried_steps")]
+pytestmark = pytest.mark.slow
 
 REPORT = (0.25, 0.5, 0, {})
 

@@ -14,8 +14,6 @@ from evaluation.sailon.interactive import PlayOptions
 from evaluation.sailon.results import load_results
 from tests.evaluation.report.test_html import check_page
 
-pytestmark = pytest.mark.usefixtures("hurried_steps")
-
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "sailon"
 

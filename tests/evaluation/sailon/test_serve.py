@@ -18,8 +18,6 @@ from evaluation.sailon.serve.remote import AgentGone, Conversation
 from evaluation.sailon.serve.server import ExperimentServer
 from evaluation.sailon.serve.transport import Lost, Rabbit
 
-pytestmark = pytest.mark.usefixtures("hurried_steps")
-
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location(
     "amqp_agent", ROOT / "examples" / "sailon" / "amqp_agent.py"

@@ -22,7 +22,6 @@ from jaxsim.spaces import flatten
 from jaxsim.training import wrap
 from jaxsim.worlds.cartpole3d import sensors
 from jaxsim.wrappers import AutoReset, reset_key
-from tests.compiling import hurry
 
 LANES = 64
 SMALL = {"blocks/count_min": 0, "blocks/count_max": 0}
@@ -227,8 +226,7 @@ def test_what_it_has_trained_is_wrapped_and_scored(trained):
     agent = wrap.policy("reinforce", choose, body)
     episodes = {"$repeat": {"$episode": "CartPole3D", **LESSON}, "count": 2}
     lesson = l2m.loads(json.dumps({"instructions": [{"$phase": "1.train"}, episodes]}))
-    with hurry():
-        records = scanner.play(lesson, agent, lifetimes=LANES, seed=1)
+    records = scanner.play(lesson, agent, lifetimes=LANES, seed=1)
     episode_lengths = records.columns["length"]
     assert records.metadata["agent"] == "reinforce" and episode_lengths.shape == (LANES, 2)
     # Better than before its training, by far, and without noise not worse than at its end.
