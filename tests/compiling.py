@@ -17,6 +17,12 @@ from jaxsim.lanes import crew
 UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 EMITTERS = "xla_cpu_use_fusion_emitters"
 HURRIED = UNOPTIMISED | {EMITTERS: False}
+OF_USERS = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+    EMITTERS: True,
+}
+"""XLA's defaults, for single programs of modules without the mark."""
 
 _options_of_users = compiler.get_compile_options
 

@@ -16,6 +16,8 @@ from jaxsim.testing import Programs, check_env
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, SAME_START
 from jaxsim.worlds.cartpole3d.types import TERMS
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.mark.slow
 @pytest.mark.long
@@ -35,13 +37,18 @@ def checked():
     return cases
 
 
+CROWDED = "CartPole3D 208 "
+"""Its program, of stacked slots, takes minutes to compile; `test_crowd.py` checks such slots."""
+
+
 def one_difficulty_each():
     """Cases of the catalogue: of each level one difficulty, in turn; difficulties are numbers."""
     by_level = {}
     for name, *_ in catalogue.cases():
         level, _, difficulty = name.rpartition(" ")
         by_level.setdefault(level if difficulty in DIFFICULTIES else name, []).append(name)
-    return [names[i % len(names)] for i, names in enumerate(by_level.values())]
+    names = [names[i % len(names)] for i, names in enumerate(by_level.values())]
+    return [pytest.param(n, marks=[pytest.mark.nightly] * n.startswith(CROWDED)) for n in names]
 
 
 @pytest.mark.slow

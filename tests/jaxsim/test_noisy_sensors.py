@@ -250,7 +250,7 @@ def lifetimes(size, number, episodes=45, before=5, seed=0):
         return mixture.ended(shown), mixture.strength(shown)
 
     learned = Mixture.none().learn(scores(jnp.zeros(kinds)))
-    mixture = jax.tree.map(lambda leaf: jnp.stack([leaf] * number), learned)
+    mixture = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (number, *leaf.shape)), learned)
     strengths = []
     for place in range(episodes):
         slope = random.normal(size=(number, kinds))

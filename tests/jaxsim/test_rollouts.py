@@ -330,8 +330,9 @@ def check_cheap_ticks(levels, episodes, share=1.0):
 
 
 @pytest.mark.long
-def test_cheap_ticks_lose_nothing(x64):
-    check_cheap_ticks([(200, "easy"), (203, "hard")], 25600)
+@pytest.mark.parametrize("episodes", [4096, pytest.param(25600, marks=pytest.mark.nightly)])
+def test_cheap_ticks_lose_nothing(x64, episodes):
+    check_cheap_ticks([(200, "easy"), (203, "hard")], episodes)
 
 
 @pytest.mark.long

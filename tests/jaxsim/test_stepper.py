@@ -11,6 +11,7 @@ import pytest
 import jaxsim
 from jaxsim import rng, spaces
 from jaxsim.stepper import EpisodeKeys, Stepper
+from tests.compiling import OF_USERS
 
 LANES = 64
 ROOT = rng.words(jax.random.key(3))
@@ -82,10 +83,10 @@ def test_steps_are_those_of_a_lane_of_a_batch(solid, level, difficulty, number):
 
 
 def test_a_quick_step_is_wrong_only_where_it_says_so(solid):
-    env, begin, step = solid
+    env, begin, _ = solid
+    quick, step = (jax.jit(f, compiler_options=OF_USERS) for f in (env.quick_step, env.step))
     params = spread(jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")[1])
-    key = jax.random.split(jax.random.key(0), LANES)
-    quick, push = jax.jit(env.quick_step), jnp.ones(LANES, jnp.int32)
+    key, push = jax.random.split(jax.random.key(0), LANES), jnp.ones(LANES, jnp.int32)
     state, wrong = step(key, begin(key, params), push, params)[1], 0
     for t in range(60):
         key = jax.random.split(jax.random.key(t), LANES)
