@@ -6,9 +6,12 @@ difference then shows in tests/data/snapshots what users will see.
 
 import argparse
 import contextlib
+import enum
+import inspect
 import io
 import json
 import os
+import pkgutil
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import evaluation as evaluation_package
 import jaxsim
 from evaluation import cli
 from evaluation.bench.rate import Rate
@@ -173,6 +177,59 @@ def options(folder):
     return "\n".join(lines)
 
 
+LONGEST = 80  # characters of a text that is the name of something
+
+
+def modules():
+    """Every module but those that stand in for another package."""
+    for info in pkgutil.walk_packages(evaluation_package.__path__, "evaluation."):
+        if not re.search(r"\.(shims|__main__)\b", info.name):
+            yield pytest.importorskip(info.name)  # some need what is not always installed
+
+
+def is_plain(value):
+    if isinstance(value, tuple | list):
+        return all(map(is_plain, value))
+    short = isinstance(value, str) and len(value) <= LONGEST
+    return short or value is None or type(value) in (bool, int, float)
+
+
+def constants(folder):
+    """Limits, exit codes, names of files and columns: what modules define, not what they import."""
+    lines = []
+    for module in modules():
+        words = re.findall(r"(?m)^([A-Z][A-Z0-9_]*)(?:: .*)? = ", inspect.getsource(module))
+        values = {f"{module.__name__}.{word}": getattr(module, word) for word in words}
+        lines += [f"{name} = {value!r}" for name, value in values.items() if is_plain(value)]
+    return "\n".join(lines)
+
+
+def public(place):
+    """Functions and classes of a module or class, by their names, in its order."""
+    for name, part in vars(place).items():
+        part = getattr(part, "__func__", part)  # of class methods
+        here = getattr(part, "__module__", None) == getattr(place, "__module__", place.__name__)
+        number = inspect.isclass(part) and issubclass(part, enum.Enum)  # Python decides on these
+        if here and callable(part) and not number and not name.startswith("_"):
+            yield f"{place.__name__}.{name}", part
+
+
+def defaults(folder):
+    """Defaults of all public functions, methods and classes."""
+    lines = []
+    for module in modules():
+        for name, part in public(module):
+            inside = public(part) if inspect.isclass(part) else ()
+            for place, one in [(name, part), *((f"{module.__name__}.{n}", p) for n, p in inside)]:
+                with contextlib.suppress(ValueError):  # it has no signature
+                    lines += [
+                        f"{place}({argument.name}={argument.default!r})"
+                        for argument in inspect.signature(one).parameters.values()
+                        if argument.default is not argument.empty and is_plain(argument.default)
+                    ]
+    return "\n".join(lines)
+
+
 def physics(folder):
     """Parameters of every level."""
     lines = []
@@ -235,6 +292,8 @@ SNAPSHOTS = {
     "skypilot.txt": launched("skypilot"),
     "bench.json": bench_json,
     "options.txt": options,
+    "constants.txt": constants,
+    "defaults.txt": defaults,
     "levels.txt": physics,
     **{f"{form}.txt": logs(form) for form in FORMATS},
     "experiment.json": lambda folder: drawn(folder),
