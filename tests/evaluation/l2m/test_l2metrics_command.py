@@ -510,9 +510,34 @@ def test_the_store_keeps_runs_in_order(tmp_path):
     assert ste_store.clear(tmp_path) == 2 and ste_store.list_tasks(tmp_path) == []
 
 
+def test_the_store_returns_what_it_was_given(tmp_path):
+    measures = {"reward": np.array([1.0, np.nan]), "a/b": np.array([0.25, 0.5])}
+    run = ste_store.SteRun(
+        measures, np.array([5, 8]), np.array([2, 3]), np.array([True, False]), "there"
+    )
+    ste_store.write(tmp_path, "Task", [run])
+    (again,) = ste_store.read(tmp_path, "Task")
+    assert again.source == "there" and list(again.measures) == list(measures)
+    for name in measures:
+        np.testing.assert_array_equal(again.measures[name], measures[name])
+    for name in ("experiences", "regimes", "train"):
+        column = getattr(again, name)
+        np.testing.assert_array_equal(column, getattr(run, name))
+    assert [again.experiences.dtype, again.regimes.dtype] == [np.int64, np.int32]
+
+
 def test_the_store_refuses_columns_of_other_lengths(tmp_path):
+    whole = {"regimes": np.zeros(3), "train": np.ones(3, bool), "measures": {"reward": np.ones(3)}}
+    ste_store.SteRun(experiences=np.arange(3), **whole)
+    for name, other in (
+        ("regimes", {"regimes": np.zeros(2)}),
+        ("train", {"train": np.ones(2, bool)}),
+        ("reward", {"measures": {"reward": np.ones(2)}}),
+    ):
+        with pytest.raises(ValueError, match=f"'{name}' of an STE run"):
+            ste_store.SteRun(experiences=np.arange(3), **whole | other)
     with pytest.raises(ValueError, match="'regimes' of an STE run"):
-        ste_store.SteRun({}, np.arange(3), np.zeros(2), np.ones(3, bool))
+        ste_store.SteRun({}, np.zeros((3, 1)), np.zeros((3, 1)), np.ones((3, 1), bool))
     with pytest.raises(ValueError, match="no run to store"):
         ste_store.write(tmp_path, "a_1", [])
 
