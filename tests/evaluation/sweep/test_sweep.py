@@ -332,6 +332,40 @@ def test_the_rate_is_that_of_the_newest_units(tmp_path, monkeypatch):
     assert progress.status(units_of_a_pack(tmp_path / "new")).rate is None
 
 
+def test_every_number_of_a_status_is_printed():
+    processes = (notes.RunningProcess("here", 7, (3, 4), 2.0),) * 3
+    failures = tuple(notes.Failure(k, 9, f"error {k}", "there 8", "at noon") for k in range(11, 17))
+    state = progress.SweepStatus("s", 2000, 1500, 2, processes, failures, 12.34, 3725.0)
+    first, doubled, *failed = handlers.status_lines(state)
+    assert first == (
+        "s: 1,500 of 2,000 units done (75.0%), 6 running in 3 processes, 6 failed, "
+        "12.3 units a minute, 1 h 02 min left"
+    )
+    assert doubled == "2 units have two results; merge names them"
+    assert failed == [
+        f"unit {k} failed 9 times (there 8, at noon): error {k}" for k in range(11, 16)
+    ]
+    early = replace(state, doubled=0, failed=(), rate=None, seconds_left=None)
+    (line,) = handlers.status_lines(early)
+    assert line.endswith("6 running in 3 processes, 0 failed")
+    (line,) = handlers.status_lines(replace(early, seconds_left=59.6))
+    assert line.endswith("0 failed, 1 min 00 s left")
+
+
+def test_every_number_of_a_plan_is_printed():
+    about = {
+        **{"name": "s", "cells": 1001, "packs": 1002, "units": 1003, "programs": 1004},
+        **{"minutes": 2.5, "most_steps": 1005, "most_seconds": 5400, "rows": 1006},
+        "bytes": 3 * 2**29,
+    }
+    assert handlers.summary(SimpleNamespace(manifest=about, folder="there")) == [
+        "s: 1,001 cells in 1,002 packs, 1,003 units of about 2.5 min, 1,004 programs",
+        "at most 1,005 environment steps and 1.50 hours of one process; 1,006 rows; 1.5 GiB of "
+        "memory a process",
+        "to play it: jaxsim sweep run there",
+    ]
+
+
 def test_status_is_printed_until_the_sweep_is_over(tmp_path, monkeypatch, capsys):
     plan = units_of_a_pack(tmp_path / "plan")
     state = progress.status(plan)
