@@ -251,6 +251,33 @@ def test_a_unit_that_fails_is_tried_again_and_stops_no_other(whole, tmp_path, mo
     assert small.merged(plan.folder) == small.merged(whole)
 
 
+@pytest.mark.parametrize("retries", [0, 1, 4])
+def test_a_unit_is_tried_as_often_as_asked(tmp_path, monkeypatch, retries):
+    """By a process, by Python, and by a task of an executor."""
+    plan = units_of_a_pack(tmp_path / "plan")
+    count = failing(monkeypatch, [unit.first for unit in plan.units])
+    lines = []
+    out = playing.run(plan, [2], retries=retries, threads=1, say=lines.append)
+    assert [(one.unit, one.attempts) for one in out.failed] == [(2, retries + 1)]
+    assert len(lines) == retries + 1
+    assert interface.play_unit(str(plan.folder), 3, retries, False)[0] == "failed"
+    assert set(count.values()) == {retries + 1}
+    assert len(sweep.run(plan, retries=retries).failed) == len(plan.units)
+    assert set(count.values()) == {retries + 1, 2 * (retries + 1)}
+
+
+def test_results_of_units_of_another_size_are_no_results(tmp_path):
+    """Where the same folder is planned again with other minutes, units have other cells."""
+    packs = units_of_a_pack(tmp_path / "packs")
+    larger = sweep.plan(small.VALUES, tmp_path / "units", minutes=60)
+    same = units_of_a_pack(tmp_path / "again")
+    assert packs.digest == larger.digest and len(packs.units) != len(larger.units)
+    assert packs.unit_hash == same.unit_hash != larger.unit_hash
+    store.write(packs, packs.units[0], pa.table({"a": [1]}), pa.table({"a": [1]}))
+    assert list(small.finished(packs)) == [0]
+    assert not small.finished(replace(larger, folder=packs.folder))
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 def test_a_folder_that_takes_nothing_ends_the_run(tmp_path, monkeypatch, capsys, number):
     plan = units_of_a_pack(tmp_path / "plan")
