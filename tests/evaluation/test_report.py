@@ -410,6 +410,7 @@ def test_the_rate_of_a_bar():
     [
         (("a label", 1000), [(5, 1000, None)], ["a label", "5/1,000 episodes", "compiling"], []),
         (("a label",), [(5, 7, "another")], ["another", "5 episodes"], ["5/7", "a label"]),
+        (("a label",), [(5, 7, None), (7, 7, None)], ["7 episodes", "/s in all"], []),
         (
             ("a label", 7, "units"),
             [(5, 7, None)],
