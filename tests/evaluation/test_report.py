@@ -390,6 +390,25 @@ def test_progress_bar_moves():
     assert "1,000/1,000 episodes" in text
 
 
+def test_every_block_of_a_report_is_that_of_the_schedule(report):
+    """Also where learning is off in training, and on in a test."""
+    odd = tuple(replace(block, learning=not block.learning) for block in SCHEDULE.blocks)
+    records = replace(report.records, schedule=replace(SCHEDULE, blocks=odd))
+    for whole, learning in (
+        (report, [True, False, False, True, False]),
+        (replace(report, records=records), [False, True, True, False, True]),
+    ):
+        blocks = strict(whole)["blocks"]
+        assert [block["learning"] for block in blocks] == learning
+        assert [block["block"] for block in blocks] == [0, 1, 2, 3, 4]
+        assert [block["episodes"] for block in blocks] == list(COUNTS)
+        assert {block["task"] for block in blocks} == {"Toy"}
+        assert [block["phase"] for block in blocks] == [
+            *("1.train", "1.test", "1.test", "2.train", "2.test"),
+        ]
+        assert [len(block["parameters"]) for block in blocks] == [0, 0, 2, 2, 0]
+
+
 def shown(task):
     from evaluation.report.progress import EpisodeRate
 

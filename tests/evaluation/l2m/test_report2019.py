@@ -486,6 +486,22 @@ def test_a_picture_has_a_panel_for_each_quantity():
     assert per_block("a metric", {"whole": 5.0}) is None
 
 
+def test_a_missing_number_of_the_whole_syllabus_is_printed_once_with_its_reason(log):
+    def nothing(values, counts):
+        return float("nan")
+
+    def nowhere(values, counts):
+        return np.full(len(counts), np.nan)
+
+    report = AgentMetricsReport(log_dir=log, experts={}, predefined=False).add([nothing, nowhere])
+    report.calculate()
+    lines = [line for line in report.text().splitlines() if line.startswith("Missing")]
+    assert [line.partition(":")[0] for line in lines] == [
+        "Missing nothing",
+        "Missing nowhere of block 0, 1, 2, 3, 4, 5, 6",
+    ]
+
+
 def test_infinite_numbers_are_missing_in_all_forms(log, tmp_path):
     """Of JSON and of the table; the reasons name each block."""
 

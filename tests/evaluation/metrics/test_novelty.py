@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from evaluation.metrics import Reason, bootstrap_interval
+from evaluation.metrics import Numbers, Reason, bootstrap_interval
 from evaluation.metrics.novelty import (
     Answers,
     Labels,
@@ -31,7 +31,8 @@ from evaluation.metrics.novelty import (
     wilson,
     window_of,
 )
-from evaluation.metrics.novelty.measures import SHARES
+from evaluation.metrics.novelty.measures import SHARES, SLOTS
+from evaluation.metrics.novelty.reaction import _below
 
 PER_TRIAL = {
     "NRP_asym": "asymptotic_nrp",
@@ -506,6 +507,22 @@ def test_every_value_of_a_cell_is_the_statistic_of_its_trials():
     censored = cell.values["censored_median_delay"]
     assert (censored.values, cell.counts["censored_median_delay"]) == (4.0, number)
     assert censored.low < 4 < censored.high
+
+
+def test_each_word_of_an_answer_is_compared_with_its_own():
+    words, truth = np.array([[0, 1, 2], [5, 4, 3]]), np.array([[0, 9, 2], [3, 4, 3]])
+    answers = Answers(np.full((2, 9), np.nan), np.full(2, 3), words, truth)
+    two = Trials(*(leaf[:2] for leaf in four_trials()))
+    values = measures(two, answers, np.zeros(2, bool), 2)
+    named = {name: values[f"{name}_accuracy"].values.tolist() for name in SLOTS}
+    assert named == {"entity": [1, 0], "attribute": [0, 1], "change": [1, 1]}
+
+
+def test_a_deviation_of_two_is_not_robust():
+    deviation = Numbers(np.array([1.99, 2.0, 2.01, np.nan]), np.array([0, 0, 0, 5]))
+    robust = _below(deviation)
+    np.testing.assert_array_equal(robust.values, [1.0, 0.0, 0.0, np.nan])
+    assert robust.reasons.tolist() == [0, 0, 0, 5]
 
 
 def test_intervals_of_shares_are_wilson_s():

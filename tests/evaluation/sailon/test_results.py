@@ -269,3 +269,14 @@ def test_every_cell_of_a_csv_file_is_in_its_column():
         expected = {np.int32: 3 + place, np.float64: 3.25 + place, np.bool_: False}
         assert value == expected.get(kind, cells[name]), name
     assert table["level_probs"].tolist() == [[digit / 10 for digit in range(1, 10)]]
+
+
+def test_a_trial_of_the_nominal_level_has_no_button():
+    """Whatever a file of another program has in its column."""
+    rows = [
+        f"0,{level},easy,0,{episode},1.0,{episode >= 2},0.1,1"
+        for level in (200, 203)
+        for episode in range(5)
+    ]
+    data = trial_data(read_csv("\n".join([HEADER, *rows]) + "\n", "file"), None)
+    assert data.trials.button.tolist() == [5, 2] and data.trials.count.tolist() == [5, 5]

@@ -359,6 +359,15 @@ def test_the_rate_is_that_of_the_newest_units(tmp_path, monkeypatch):
     assert progress.status(units_of_a_pack(tmp_path / "new")).rate is None
 
 
+def test_a_unit_that_was_played_since_has_not_failed(tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    for number in (2, 3):
+        notes.note_failure(plan, number, 4, ArithmeticError("no number"))
+    store.write(plan, plan.units[3], pa.table({"a": [1]}), pa.table({"a": [1]}))
+    state = progress.status(plan)
+    assert (state.units, state.done, [one.unit for one in state.failed]) == (12, 1, [2])
+
+
 def test_every_number_of_a_status_is_printed():
     processes = (notes.RunningProcess("here", 7, (3, 4), 2.0),) * 3
     failures = tuple(notes.Failure(k, 9, f"error {k}", "there 8", "at noon") for k in range(11, 17))
