@@ -210,7 +210,9 @@ def constants(folder):
     """Limits, exit codes, names of files and columns: what modules define, not what they import."""
     lines = []
     for module in modules():
-        words = re.findall(r"(?m)^([A-Z][A-Z0-9_]*)(?:: .*)? = ", inspect.getsource(module))
+        # The numbers of errors are those of the system.
+        pattern = r"(?m)^([A-Z][A-Z0-9_]*)(?:: .*)? = (?!\(?errno\.)"
+        words = re.findall(pattern, inspect.getsource(module))
         values = {f"{module.__name__}.{word}": getattr(module, word) for word in words}
         lines += [f"{name} = {value!r}" for name, value in values.items() if is_plain(value)]
     return "\n".join(lines)
