@@ -1,6 +1,7 @@
 """The command, its files and what a program can do with them."""
 
 import csv
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,15 +12,17 @@ import numpy as np
 import pyarrow.feather
 import pytest
 
-from evaluation import cli
+from evaluation import cli, logs
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import ErrorKind, L2MetricsError, LogSettings, run, run_json
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
+from evaluation.logs.export import write_lifetimes
 from evaluation.logs.learnkit import RunLogger
 from evaluation.metrics import metric
 from evaluation.metrics.registry import row_of
 from tests.conftest import ROOT
+from tests.evaluation import made_up
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 
@@ -601,3 +604,22 @@ def test_the_printed_table_names_the_flag_for_the_tool_s_numbers(capsys):
     assert "forward_transfer_ratio (2 of 2 runs)" in both
     compute("-l", "both/one", "-O", "out", "--compat", "l2metrics-3.1")
     assert "gives the numbers" not in capsys.readouterr().out
+
+
+def test_where_a_log_has_tests_asleep_only_those_are_listed(tmp_path):
+    """Blocks 0, 2, 4 and 7 test the default task, 5 and 8 the level."""
+    (awake,) = write_lifetimes(made_up.run(0, 1), tmp_path, "l2logger", [0])
+    read = logs.read_log(awake)
+    rows = [
+        dataclasses.replace(row, block_subtype="sleep" if row.block_num in (2, 7, 8) else "wake")
+        for row in read.rows
+    ]
+    asleep = logs.write_log(tmp_path, "asleep", rows, read.metrics_columns, read.scenario_info)
+    settings = LogSettings("performance", normalization_method="none")
+    listed = []
+    for analysis in run([awake, asleep], settings).analyses:
+        tasks = run_json(analysis)["task_metrics"].values()
+        listed.append([task["avg_eval_perf_vals"] for task in tasks])
+    (first, second), (default, level) = listed
+    assert [len(first), len(second)] == [4, 2]
+    assert default == [first[1], first[3]] and level == second[1:]
