@@ -1,8 +1,12 @@
+import argparse
+import functools
 import io
 import json
 import math
 import re
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +19,7 @@ from evaluation.metrics import (
     syllabus_scores,
 )
 from evaluation.records import COLUMNS, Records
-from evaluation.report import summarise_records
+from evaluation.report import summarise_records, terminal
 from evaluation.report.names import variant_names
 from evaluation.report.recorded import record_metrics
 from evaluation.schedule import Block, Schedule
@@ -384,6 +388,81 @@ def test_progress_bar_moves():
     text = console.export_text()
     assert "a label" in text
     assert "1,000/1,000 episodes" in text
+
+
+def test_every_block_of_a_report_is_that_of_the_schedule(report):
+    """Also where learning is off in training, and on in a test."""
+    odd = tuple(replace(block, learning=not block.learning) for block in SCHEDULE.blocks)
+    records = replace(report.records, schedule=replace(SCHEDULE, blocks=odd))
+    for whole, learning in (
+        (report, [True, False, False, True, False]),
+        (replace(report, records=records), [False, True, True, False, True]),
+    ):
+        blocks = strict(whole)["blocks"]
+        assert [block["learning"] for block in blocks] == learning
+        assert [block["block"] for block in blocks] == [0, 1, 2, 3, 4]
+        assert [block["episodes"] for block in blocks] == list(COUNTS)
+        assert {block["task"] for block in blocks} == {"Toy"}
+        assert [block["phase"] for block in blocks] == [
+            *("1.train", "1.test", "1.test", "2.train", "2.test"),
+        ]
+        assert [len(block["parameters"]) for block in blocks] == [0, 0, 2, 2, 0]
+
+
+def shown(task):
+    from evaluation.report.progress import EpisodeRate
+
+    return str(EpisodeRate().render(task))
+
+
+def test_the_rate_of_a_bar():
+    """Of the last moment while it moves, of the whole time when it has ended."""
+    pytest.importorskip("rich")
+    task = functools.partial(SimpleNamespace, finished_time=None, speed=1234.4)
+    assert shown(task(completed=0)) == shown(task(completed=5, speed=None)) == "compiling"
+    assert shown(task(completed=5)) == "1,234/s"
+    assert shown(task(completed=9000, finished_time=4.0)) == "2,250/s in all"
+
+
+@pytest.mark.parametrize(
+    ("given", "moves", "words", "absent"),
+    [
+        (("a label", 1000), [(5, 1000, None)], ["a label", "5/1,000 episodes", "compiling"], []),
+        (("a label",), [(5, 7, "another")], ["another", "5 episodes"], ["5/7", "a label"]),
+        (("a label",), [(5, 7, None), (7, 7, None)], ["7 episodes", "/s in all"], []),
+        (
+            ("a label", 7, "units"),
+            [(5, 7, None)],
+            ["a label", "5/7 units", "0:00:0"],
+            ["compiling"],
+        ),
+    ],
+)
+def test_what_a_bar_shows_and_counts(given, moves, words, absent):
+    rich_console = pytest.importorskip("rich.console")
+    console = rich_console.Console(record=True, width=120, file=io.StringIO())
+    about, more = given[:2], {"what": given[2]} if len(given) > 2 else {}
+    with terminal.progress_bar(console, *about, **more) as move:
+        for done, total, label in moves:
+            move(done, total, label)
+    text = console.export_text()
+    assert all(word in text for word in words) and not any(word in text for word in absent), text
+    with terminal.progress_bar(None, *about, **more) as move:
+        assert move is None
+
+
+def test_the_console_of_a_command(monkeypatch):
+    rich_console = pytest.importorskip("rich.console")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    loud, quiet = (argparse.Namespace(quiet=q, json="j.json") for q in (False, True))
+    assert terminal.unless_quiet(quiet) is None
+    assert isinstance(terminal.unless_quiet(loud), rich_console.Console)
+    assert terminal.console().width == terminal.FILE_WIDTH
+    monkeypatch.setenv("COLUMNS", "77")
+    assert terminal.console().width == 77
+    with pytest.raises(ValueError, match="--quiet shows nothing: pass --json with it"):
+        terminal.unless_quiet(argparse.Namespace(quiet=True, json=None))
 
 
 # The metrics of today -----------------------------------------------------------------------------

@@ -6,11 +6,15 @@ difference then shows in tests/data/snapshots what users will see.
 
 import argparse
 import contextlib
+import enum
+import inspect
 import io
 import json
 import os
+import pkgutil
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,7 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
+import evaluation as evaluation_package
 import jaxsim
 from evaluation import cli
 from evaluation.bench.rate import Rate
@@ -34,11 +40,14 @@ from evaluation.bench.result import (
 from evaluation.evaluate import commands as evaluate_commands
 from evaluation.evaluate import job as evaluate
 from evaluation.evaluate.job import AgentComparison, Mean
+from evaluation.l2m.report2019 import commands as commands_of_2019
 from evaluation.logs.export import FORMATS, write_lifetimes
+from evaluation.records import Records
 from evaluation.report import html, summarise_records
 from evaluation.report.compare import compare_records
 from evaluation.sailon import analysis, experiment
 from evaluation.sailon.settings import ExperimentSettings
+from evaluation.schedule import Schedule
 from evaluation.sciencebirds import generate
 from evaluation.sweep import launch, report, tables
 from evaluation.sweep.bases.base import METRICS
@@ -56,6 +65,7 @@ RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+")
 
 ONE, OTHER = made_up.run(0, 5, 4), made_up.run(1, 4, 4)
+LOGGED = made_up.run(0, 2), made_up.run(1, 2)
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -75,9 +85,15 @@ def rich(table):
 
 
 def files_in(folder):
-    """Text of all files, one below the other."""
+    """Text of all files, one below the other; of tables of Arrow, rows of two blocks."""
+
+    def content(path):
+        if path.suffix != ".feather":
+            return path.read_text()
+        return "\n".join(map(str, feather.read_table(path).slice(10, 4).to_pylist()))
+
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return "\n".join(f"== {path.relative_to(folder)}\n{path.read_text()}" for path in paths)
+    return "\n".join(f"== {path.relative_to(folder)}\n{content(path)}" for path in paths)
 
 
 def cells():
@@ -175,6 +191,61 @@ def options(folder):
     return "\n".join(lines)
 
 
+LONGEST = 80  # characters of a text that is the name of something
+
+
+def modules():
+    """Every module but those that stand in for another package."""
+    for info in pkgutil.walk_packages(evaluation_package.__path__, "evaluation."):
+        if not re.search(r"\.(shims|__main__)\b", info.name):
+            yield pytest.importorskip(info.name)  # some need what is not always installed
+
+
+def is_plain(value):
+    if isinstance(value, tuple | list):
+        return all(map(is_plain, value))
+    short = isinstance(value, str) and len(value) <= LONGEST
+    return short or value is None or type(value) in (bool, int, float)
+
+
+def constants(folder):
+    """Limits, exit codes, names of files and columns: what modules define, not what they import."""
+    lines = []
+    for module in modules():
+        # The numbers of errors are those of the system.
+        pattern = r"(?m)^([A-Z][A-Z0-9_]*)(?:: .*)? = (?!\(?errno\.)"
+        words = re.findall(pattern, inspect.getsource(module))
+        values = {f"{module.__name__}.{word}": getattr(module, word) for word in words}
+        lines += [f"{name} = {value!r}" for name, value in values.items() if is_plain(value)]
+    return "\n".join(lines)
+
+
+def public(place):
+    """Functions and classes of a module or class, by their names, in its order."""
+    for name, part in vars(place).items():
+        part = getattr(part, "__func__", part)  # of class methods
+        here = getattr(part, "__module__", None) == getattr(place, "__module__", place.__name__)
+        number = inspect.isclass(part) and issubclass(part, enum.Enum)  # Python decides on these
+        if here and callable(part) and not number and not name.startswith("_"):
+            yield f"{place.__name__}.{name}", part
+
+
+def defaults(folder):
+    """Defaults of all public functions, methods and classes."""
+    lines = []
+    for module in modules():
+        for name, part in public(module):
+            inside = public(part) if inspect.isclass(part) else ()
+            for place, one in [(name, part), *((f"{module.__name__}.{n}", p) for n, p in inside)]:
+                with contextlib.suppress(ValueError):  # it has no signature
+                    lines += [
+                        f"{place}({argument.name}={argument.default!r})"
+                        for argument in inspect.signature(one).parameters.values()
+                        if argument.default is not argument.empty and is_plain(argument.default)
+                    ]
+    return "\n".join(lines)
+
+
 def physics(folder):
     """Parameters of every level."""
     lines = []
@@ -193,6 +264,59 @@ def logs(form):
     def text(folder):
         write_lifetimes(ONE, folder, form, [1], START)
         return files_in(folder)
+
+    return text
+
+
+def command(folder, call, *words):
+    """What a command prints and the files that it writes to the folder of its name."""
+    out = folder / words[0]
+    with (
+        patch.dict(os.environ, L2DATA=str(folder / "data")),
+        contextlib.redirect_stdout(io.StringIO()) as shown,
+        contextlib.redirect_stderr(shown),
+    ):
+        code = call([word.replace("OUT", str(out)) for word in words[1:]])
+    text = f"exit code {code}\n{shown.getvalue()}\n{files_in(out)}"
+    return text.replace(str(folder), "FOLDER")
+
+
+def l2metrics(*words):
+    """The command on logs of two lifetimes, and an expert of one of their tasks."""
+
+    def text(folder):
+        for number, run in enumerate(LOGGED):
+            start = START + timedelta(seconds=number)
+            write_lifetimes(run, folder / "logs", "l2logger", [number], start)
+        learned = made_up.schedule(2).blocks[1]
+        expert = Schedule("expert", (replace(learned, index=0, phase=1, count=40),))
+        columns = {name: column[:1, :40] for name, column in OTHER.columns.items()}
+        records = Records(expert, columns, np.zeros(1, np.int32))
+        (log,) = write_lifetimes(records, folder / "expert", "l2logger", [0], START)
+        first, _ = sorted((folder / "logs").iterdir())
+        places = {"LOG": str(first), "LOGS": str(folder / "logs")}
+        given = [places.get(word, word) for word in words]
+        parts = [
+            command(folder, cli.main, "stored", "l2metrics", "-l", str(log), "-s", "w"),
+            command(folder, cli.main, "out", "l2metrics", *given, "-O", "OUT", "--no-plot"),
+        ]
+        return "\n".join(parts)
+
+    return text
+
+
+def of_2019(name, *words):
+    """A command of the 2019 document on a log of a lifetime."""
+
+    def text(folder):
+        (log,) = write_lifetimes(LOGGED[0], folder / "logs", "learnkit", [1], START)
+        experts = folder / "data" / "taskinfo" / "info.json"
+        experts.parent.mkdir(parents=True)
+        experts.write_text(json.dumps({"CartPole3D": 0.5}))
+        (folder / "out").mkdir()
+        files = ("-json", "OUT/a.json", "-tsv", "OUT/a.tsv")
+        call = getattr(commands_of_2019, name)
+        return command(folder, call, "out", "-log_dir", str(log), *files, *words)
 
     return text
 
@@ -237,8 +361,20 @@ SNAPSHOTS = {
     "skypilot.txt": launched("skypilot"),
     "bench.json": bench_json,
     "options.txt": options,
+    "constants.txt": constants,
+    "defaults.txt": defaults,
     "levels.txt": physics,
     **{f"{form}.txt": logs(form) for form in FORMATS},
+    "l2metrics.txt": l2metrics(
+        "-l", "LOG", "-p", "performance", "-o", "a b", "--noise", "0", "0.1"
+    ),
+    "l2metrics batch.txt": l2metrics(
+        *("-R", "-l", "LOGS", "-p", "length", "--statistics", "--seed", "3"),
+        *("-m", "both", "-t", "both"),
+    ),
+    "l2metrics compat.txt": l2metrics("-l", "LOG", "-p", "reward", "--compat", "l2metrics-3.1"),
+    "2019 l2metrics.txt": of_2019("l2metrics", "-syllabus_subtype", "ANT_A"),
+    "2019 calc_metrics.txt": of_2019("calc_metrics", "-measure", "performance", "-window", "5"),
     "experiment.json": lambda folder: drawn(folder),
     "config.xml": lambda folder: config(folder),
     "score.txt": lambda folder: scored(folder),

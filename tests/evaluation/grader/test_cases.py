@@ -601,3 +601,21 @@ def test_a_score_that_is_no_number_is_null_with_its_reason():
     message = "value is nan, which JSON has no number for"
     assert values["error"] == {"type": "ValueError", "message": message}
     assert str(EvaluationResult(1.0, None)) == str(EvaluationResult(1.0, None).get_json())
+
+
+def test_every_field_of_a_result_is_in_its_json_and_its_text():
+    inner = EvaluationResult(1.5, ValueError("too late"), "measure", ["a", 2])
+    result = TestResult(7, inner)
+    expected = {
+        "name": "measure",
+        "detail": ["a", 2],
+        "value": 1.5,
+        "error": {"type": "ValueError", "message": "too late"},
+    }
+    assert inner.get_json() == expected
+    assert result.get_json() == {"case_id": 7, "result": expected}
+    assert str(result) == repr(result) == f"<Case 7> {expected}"
+    usual = EvaluationResult(None, None)
+    assert usual.get_json() == {"name": "score", "detail": [], "value": None, "error": None}
+    endless = EvaluationResult(float("inf"), None).get_json()
+    assert endless["value"] is None and "inf" in endless["error"]["message"]

@@ -5,11 +5,12 @@ import random
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from evaluation.clock import ScriptedClock, SystemClock
-from evaluation.gvgai import protocol, server
+from evaluation.gvgai import client, protocol, server
 from evaluation.gvgai.client import connect
 from evaluation.gvgai.harness import run
 from evaluation.gvgai.phases import Call
@@ -60,6 +61,27 @@ def plays_on(served):
 
 def test_it_listens_where_others_cannot_reach_it(served):
     assert served.server.address[0] == LOOPBACK == "127.0.0.1"
+
+
+def test_a_client_hands_on_all_it_is_given(monkeypatch):
+    asked = []
+
+    def note(name, result=None):
+        return lambda *given, **named: asked.append((name, given, named)) or result
+
+    closed = SimpleNamespace(close=note("close"))
+    monkeypatch.setattr(client.socket, "create_connection", note("connect", "stream"))
+    monkeypatch.setattr(client, "TimedAgent", note("agent", "player"))
+    monkeypatch.setattr(client, "Connection", lambda stream, clock, most: closed)
+    monkeypatch.setattr(client, "_converse", note("converse", True))
+    given = {"host": "there", "port": 7, "clock": "a clock", "form": "BOTH", "patience": 5.0}
+    assert connect("make", "rules", warn="warn", **given)
+    assert asked == [
+        ("agent", ("make", "a clock", "rules", "BOTH"), {}),
+        ("connect", (("there", 7),), {"timeout": 5.0}),
+        ("converse", (closed, "player", 5.0, "warn"), {}),
+        ("close", (), {}),
+    ]
 
 
 @pytest.mark.requirement(91)

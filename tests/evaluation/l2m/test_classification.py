@@ -5,6 +5,7 @@ import json
 import re
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from evaluation import cli, records
 from evaluation.l2m.classification import data, learners
+from evaluation.l2m.classification import run as classification
 from evaluation.l2m.classification.course import Course
 from evaluation.l2m.classification.log import write_log
 from evaluation.l2m.classification.run import as_records, play
@@ -532,6 +534,94 @@ def test_the_performer_of_the_page_can_be_run(file):
     assert len(loads(json.dumps(shown)).schedule.blocks) == 3
     table = page.split("| parameter |")[1]
     assert set(re.findall(r"`(\w+/\w+)`", table)) == set(data.DATA_SETS["Bars"].parameters)
+
+
+# Randomness and settings --------------------------------------------------------------------------
+
+
+def keys_of(seed, lifetime):
+    """The keys that a learner is given in a lifetime: one to begin with, and one a batch."""
+    keys, shapes = [], []
+
+    def init(key, features, classes):
+        keys.append(key)
+        shapes.append((features, classes))
+        return 0
+
+    def predict(state, inputs, key):
+        keys.append(key)
+        assert state == sum(learned)
+        return np.zeros(len(inputs), int)
+
+    def learn(state, inputs, labels):
+        learned.append(1)
+        assert len(inputs) == len(labels) == 8
+        return state + 1
+
+    learned = []
+    root = jax.random.fold_in(jax.random.key(seed), lifetime)
+    taken = course(train(), bars_of(), bars_of(features__shift_x=1), *TESTED)
+    assert learners.play(taken, learners.PureLearner(init, predict, learn), root) == 6
+    assert shapes == [(SIZE * SIZE, CLASSES)]
+    return [tuple(jax.random.key_data(key).tolist()) for key in keys]
+
+
+def test_every_batch_is_answered_with_a_key_of_its_own():
+    first, again, other = keys_of(5, 2), keys_of(5, 2), keys_of(5, 3)
+    assert first == again and len(first) == 1 + 9
+    assert len({*first, *other}) == 2 * 10
+
+
+def test_lifetimes_have_keys_and_batches_of_the_seed(monkeypatch):
+    asked = []
+
+    def note(taken, learner, key):
+        asked.append((taken._root, jax.random.key_data(key).tolist()))
+
+    monkeypatch.setattr(learners, "play", note)
+    play(loads(text(*LESSON)), "learner", 3, 5)
+    root = jax.random.key(5)
+    assert asked == [
+        ((5, k), jax.random.key_data(jax.random.fold_in(root, k)).tolist()) for k in range(3)
+    ]
+
+
+def test_what_a_run_writes_follows_from_its_settings(tmp_path, monkeypatch):
+    file = tmp_path / "bars.json"
+    file.write_text(text(train(), bars_of(), *TESTED))
+    asked, made = [], {}
+
+    def summarise(*given):
+        asked.append(given)
+        return SimpleNamespace(to_json=lambda: {"report": "made up"})
+
+    monkeypatch.setattr(classification, "summarise_records", summarise)
+    job = classification.ClassificationRun(
+        file, tmp_path / "out", "chance", lifetimes=3, seed=5, window=3, log_lifetimes=(0, 2)
+    )
+    syllabus = job.checked_syllabus()
+    classification.run(job, syllabus)
+    scores = play(syllabus, learners.get("chance"), 3, 5)
+    ((given, *rest),) = asked
+    assert rest == ["performance", 3, 5]
+    about = {"agent": "chance", "seed": 5, "version": given.metadata["version"]}
+    expected = as_records(syllabus, scores, about)
+    written = records.read(job.out / "records.parquet")
+    for name, column in expected.columns.items():
+        np.testing.assert_array_equal(given.columns[name], column)
+        np.testing.assert_array_equal(written.columns[name], column)
+    assert given.metadata == about and written.metadata["agent"] == "chance"
+    assert (job.out / "schedule.json").read_text() == syllabus.schedule.dumps()
+    assert json.loads((job.out / "report.json").read_text()) == {"report": "made up"}
+    for log in (job.out / "logs").iterdir():
+        (lifetime,) = (k for k in (0, 2) if f"-lifetime-{k}-" in log.name)
+        rows = []
+        for table in sorted(log.rglob("data-log.tsv")):
+            with table.open() as lines:
+                rows += csv.DictReader(lines, delimiter="\t")
+        made[lifetime] = [(int(row["task"]), float(row["score"])) for row in rows]
+        assert {row["seed"] for row in rows} == {"5"}
+    assert made == {k: [(s.batch, s.accuracy) for s in scores[k]] for k in (0, 2)}
 
 
 # Data sets of arrays -----------------------------------------------------------------------------

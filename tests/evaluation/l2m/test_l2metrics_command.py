@@ -1,6 +1,7 @@
 """The command, its files and what a program can do with them."""
 
 import csv
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,15 +12,17 @@ import numpy as np
 import pyarrow.feather
 import pytest
 
-from evaluation import cli
+from evaluation import cli, logs
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import ErrorKind, L2MetricsError, LogSettings, run, run_json
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
+from evaluation.logs.export import write_lifetimes
 from evaluation.logs.learnkit import RunLogger
 from evaluation.metrics import metric
 from evaluation.metrics.registry import row_of
 from tests.conftest import ROOT
+from tests.evaluation import made_up
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 
@@ -510,9 +513,34 @@ def test_the_store_keeps_runs_in_order(tmp_path):
     assert ste_store.clear(tmp_path) == 2 and ste_store.list_tasks(tmp_path) == []
 
 
+def test_the_store_returns_what_it_was_given(tmp_path):
+    measures = {"reward": np.array([1.0, np.nan]), "a/b": np.array([0.25, 0.5])}
+    run = ste_store.SteRun(
+        measures, np.array([5, 8]), np.array([2, 3]), np.array([True, False]), "there"
+    )
+    ste_store.write(tmp_path, "Task", [run])
+    (again,) = ste_store.read(tmp_path, "Task")
+    assert again.source == "there" and list(again.measures) == list(measures)
+    for name in measures:
+        np.testing.assert_array_equal(again.measures[name], measures[name])
+    for name in ("experiences", "regimes", "train"):
+        column = getattr(again, name)
+        np.testing.assert_array_equal(column, getattr(run, name))
+    assert [again.experiences.dtype, again.regimes.dtype] == [np.int64, np.int32]
+
+
 def test_the_store_refuses_columns_of_other_lengths(tmp_path):
+    whole = {"regimes": np.zeros(3), "train": np.ones(3, bool), "measures": {"reward": np.ones(3)}}
+    ste_store.SteRun(experiences=np.arange(3), **whole)
+    for name, other in (
+        ("regimes", {"regimes": np.zeros(2)}),
+        ("train", {"train": np.ones(2, bool)}),
+        ("reward", {"measures": {"reward": np.ones(2)}}),
+    ):
+        with pytest.raises(ValueError, match=f"'{name}' of an STE run"):
+            ste_store.SteRun(experiences=np.arange(3), **whole | other)
     with pytest.raises(ValueError, match="'regimes' of an STE run"):
-        ste_store.SteRun({}, np.arange(3), np.zeros(2), np.ones(3, bool))
+        ste_store.SteRun({}, np.zeros((3, 1)), np.zeros((3, 1)), np.ones((3, 1), bool))
     with pytest.raises(ValueError, match="no run to store"):
         ste_store.write(tmp_path, "a_1", [])
 
@@ -576,3 +604,22 @@ def test_the_printed_table_names_the_flag_for_the_tool_s_numbers(capsys):
     assert "forward_transfer_ratio (2 of 2 runs)" in both
     compute("-l", "both/one", "-O", "out", "--compat", "l2metrics-3.1")
     assert "gives the numbers" not in capsys.readouterr().out
+
+
+def test_where_a_log_has_tests_asleep_only_those_are_listed(tmp_path):
+    """Blocks 0, 2, 4 and 7 test the default task, 5 and 8 the level."""
+    (awake,) = write_lifetimes(made_up.run(0, 1), tmp_path, "l2logger", [0])
+    read = logs.read_log(awake)
+    rows = [
+        dataclasses.replace(row, block_subtype="sleep" if row.block_num in (2, 7, 8) else "wake")
+        for row in read.rows
+    ]
+    asleep = logs.write_log(tmp_path, "asleep", rows, read.metrics_columns, read.scenario_info)
+    settings = LogSettings("performance", normalization_method="none")
+    listed = []
+    for analysis in run([awake, asleep], settings).analyses:
+        tasks = run_json(analysis)["task_metrics"].values()
+        listed.append([task["avg_eval_perf_vals"] for task in tasks])
+    (first, second), (default, level) = listed
+    assert [len(first), len(second)] == [4, 2]
+    assert default == [first[1], first[3]] and level == second[1:]

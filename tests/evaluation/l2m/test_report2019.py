@@ -28,6 +28,7 @@ from evaluation.l2m.report2019 import (
     counts_of,
 )
 from evaluation.l2m.report2019.commands import calc_metrics, l2metrics
+from evaluation.l2m.report2019.plots import per_block
 from evaluation.l2m.report2019.table import load_table
 from tests.conftest import SHARED
 from tests.evaluation.l2m.learnkit_logs import write_log
@@ -465,7 +466,60 @@ def test_pictures_of_each_metric(log, tmp_path):
     report = AgentMetricsReport(log_dir=log, experts={}, predefined=False)
     figures = report.add([spread, typical]).plot(tmp_path / "plots")
     assert list(figures) == ["spread"]
+    (axes,) = figures["spread"].axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("block", "spread")
+    assert axes.get_xlim() == (-0.5, 6.5)
+    (line,) = axes.lines
+    expected = (r.values.per_block["spread"] for r in report.results if r.metric.name == "spread")
+    assert dict(zip(*line.get_data(), strict=True)) == next(expected)
     assert (tmp_path / "plots" / "spread.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_has_a_panel_for_each_quantity():
+    pytest.importorskip("matplotlib")
+    numbers = {"one": {0: 1.0, 2: 3.0}, "whole": 5.0, "other": {1: -1.0}}
+    figure = per_block("a metric", numbers)
+    assert figure.get_suptitle() == "a metric"
+    assert [axes.get_ylabel() for axes in figure.axes] == ["one", "other"]
+    drawn = [dict(zip(*axes.lines[0].get_data(), strict=True)) for axes in figure.axes]
+    assert drawn == [{0: 1.0, 2: 3.0}, {1: -1.0}]
+    assert per_block("a metric", {"whole": 5.0}) is None
+
+
+def test_a_missing_number_of_the_whole_syllabus_is_printed_once_with_its_reason(log):
+    def nothing(values, counts):
+        return float("nan")
+
+    def nowhere(values, counts):
+        return np.full(len(counts), np.nan)
+
+    report = AgentMetricsReport(log_dir=log, experts={}, predefined=False).add([nothing, nowhere])
+    report.calculate()
+    lines = [line for line in report.text().splitlines() if line.startswith("Missing")]
+    assert [line.partition(":")[0] for line in lines] == [
+        "Missing nothing",
+        "Missing nowhere of block 0, 1, 2, 3, 4, 5, 6",
+    ]
+
+
+def test_infinite_numbers_are_missing_in_all_forms(log, tmp_path):
+    """Of JSON and of the table; the reasons name each block."""
+
+    def endless(values, counts):
+        return np.array([np.inf, -np.inf, np.nan, 1.0, 2.0, 3.0, 4.0])[: len(counts)]
+
+    report = AgentMetricsReport(log_dir=log, experts={}, predefined=False).add(endless)
+    report.calculate()
+    content = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    numbers = content["metrics"]["endless"]["endless"]
+    assert numbers == {"0": None, "1": None, "2": None, "3": 1.0, "4": 2.0, "5": 3.0, "6": 4.0}
+    assert content["results"]["endless"] == {"global_endless": 2.5}
+    assert set(content["reasons"]["endless"]["endless"]) == {"0", "1", "2"}
+    report.write_tsv(tmp_path / "m.tsv")
+    with (tmp_path / "m.tsv").open(newline="") as stream:
+        rows = [row for row in csv.DictReader(stream, delimiter="\t") if row["block"]]
+    assert [row["value"] for row in rows] == ["", "", "", "1.0", "2.0", "3.0", "4.0"]
+    assert [bool(row["reason"]) for row in rows] == [True, True, True, *(False,) * 4]
 
 
 # ------------------------------------------------------------------ classification

@@ -8,10 +8,10 @@ import pytest
 from evaluation.l2m.l2metrics.experts import training_curves
 from evaluation.l2m.l2metrics.settings import COMPAT, LogSettings
 from evaluation.l2m.ste_info import from_info_json
-from evaluation.l2m.ste_sources import from_records
+from evaluation.l2m.ste_sources import from_records, runs_of_records
 from evaluation.l2m.ste_store import SteRun
 from evaluation.metrics.l2m.smoothing import smooth
-from evaluation.records import COLUMNS, Records
+from evaluation.records import COLUMNS, MEASURES, Records
 from evaluation.schedule import Block, Schedule
 from tests.conftest import SHARED
 
@@ -57,6 +57,7 @@ BAD = {
     "digits": ('{"a": 1%s}' % ("0" * 5000), "is not JSON of task names and numbers"),
     "deep": ('{"a": ' * 100_000, "is not JSON of task names|broken"),
     "twice": ('{"a": 1, "a": 2}', "task 'a' is there twice"),
+    "truth value": ('{"a": true}', "saturation of 'a' must be a number, not True"),
     "no name": ('{"": 1}', "'' is not a task name"),
     "line break": (r'{"a\nb": 1}', r"'a\\nb' is not a task name"),
     "long name": ('{"%s": 1}' % ("a" * 201), "not a task name; it must have 1 to 200"),
@@ -190,3 +191,22 @@ def test_training_of_experts_is_smoothed_by_the_windows_of_the_lifetimes(compat)
     np.testing.assert_array_equal(curve.values, [*smoothed[0], *smoothed[1, :2]])
     other = smooth(parts, np.array([3, 2]), 3, "flat", compat is not None)
     assert (smoothed != other).any()
+
+
+def test_a_run_of_records_has_every_measure_and_the_places_of_its_episodes():
+    records = records_of(lifetimes=2, first=4)
+    records.columns["length"][:] = 100 + np.arange(14).reshape(2, 7)
+    records.columns["complete"][1, 2] = False
+    task, (first, second) = runs_of_records(records, [4, 5], source="mine")
+    assert task == "toy_v0"
+    # Blocks of three, two and two episodes; the one in the middle is a test.
+    for run, row, episodes, regimes in (
+        (first, 0, [0, 1, 2, 5, 6], [0, 0, 0, 2, 2]),
+        (second, 1, [0, 1, 5, 6], [0, 0, 2, 2]),
+    ):
+        assert run.source == f"mine, lifetime {4 + row}"
+        assert run.experiences.tolist() == episodes and run.regimes.tolist() == regimes
+        assert run.train.dtype == bool and run.train.all() and len(run.train) == len(episodes)
+        assert set(run.measures) == set(MEASURES)
+        for name, values in run.measures.items():
+            np.testing.assert_array_equal(values, records.columns[name][row, episodes])

@@ -20,6 +20,8 @@ from evaluation.logs import (
     write_log,
 )
 from evaluation.logs.l2logger import writer
+from evaluation.logs.problems import Problems
+from evaluation.logs.tables import read_lines
 from tests.conftest import SHARED
 
 REAL = SHARED / "l2m" / "logs"
@@ -432,3 +434,16 @@ def test_rows_of_two_workers_are_sorted_by_episode(tmp_path):
     log = read_log(write(tmp_path, episodes))
     assert [episode.exp_num for episode in log.rows] == [0, 1, 2, 3, 4, 5]
     assert [regime.length for regime in log.regimes] == [3, 3]
+
+
+def test_lines_are_counted_where_a_cell_has_several(tmp_path):
+    path, problems = tmp_path / "table.tsv", Problems()
+    path.write_text('a\tb\n1\t"two\n\nlines"\n3\t4\n5\n6\t7\n')
+    assert list(read_lines(path, problems)) == [
+        (1, ["a", "b"]),
+        (2, ["1", "two\n\nlines"]),
+        (5, ["3", "4"]),
+        (7, ["6", "7"]),
+    ]
+    (problem,) = problems.problems
+    assert (problem.line, problem.message) == (6, "has 1 fields under 2 columns")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from evaluation.metrics import Reason
+from evaluation.metrics import Numbers, Reason, bootstrap_interval
 from evaluation.metrics.novelty import (
     Answers,
     Labels,
@@ -31,6 +31,8 @@ from evaluation.metrics.novelty import (
     wilson,
     window_of,
 )
+from evaluation.metrics.novelty.measures import SHARES, SLOTS
+from evaluation.metrics.novelty.reaction import _below
 
 PER_TRIAL = {
     "NRP_asym": "asymptotic_nrp",
@@ -463,6 +465,64 @@ def test_a_cell_without_a_detected_trial_has_no_delay():
     assert cell.values["censored_median_delay"].reasons == Reason.NOT_DETECTED
     theirs = rows(silent, labels(1), no_answers(1), 2, resamples=10, wsu=True)[0]
     assert theirs.values["mean_delay"].values == 0
+
+
+def test_every_value_of_a_cell_is_the_statistic_of_its_trials():
+    """Means and a median with bootstrap intervals of the seed, shares with those of Wilson."""
+    random = np.random.default_rng(1)
+    number, episodes = 9, 12
+    novel = np.arange(episodes) >= 4
+    probability = random.uniform(0.0, 0.4, (number, episodes))
+    for place in range(number - 1):  # the last one detects nothing; delays are 0, 1, ..., 7
+        probability[place, 4 + place] = 0.9
+    many = Trials(
+        random.uniform(0.2, 1, (number, episodes)) - 0.1 * novel,
+        random.uniform(0.2, 1, (number, episodes)),
+        probability,
+        np.full((number, episodes), 0.5),
+        np.full(number, 4),
+        np.full(number, episodes),
+    )
+    (cell, *_) = rows(many, labels(number), no_answers(number), 3, seed=7, resamples=50)
+    per_trial = measures(many, no_answers(number), np.zeros(number, bool), 3)
+    assert sorted(per_trial["mean_delay"].values[:-1].tolist()) == list(range(8))
+    for name, numbers in per_trial.items():
+        finite = numbers.values[np.isfinite(numbers.values)]
+        value = cell.values[name]
+        assert cell.counts[name] == len(finite), name
+        if not len(finite):
+            assert np.isnan(value.values) and value.reasons != Reason.NONE, name
+            continue
+        assert value.values == pytest.approx(finite.mean(), rel=1e-12), name
+        if name in SHARES:
+            ends = wilson(int(finite.sum()), len(finite))
+        else:
+            interval = bootstrap_interval(numbers.values, 7, 0.95, 50)
+            ends = float(interval.low), float(interval.high)
+        np.testing.assert_allclose((value.low, value.high), ends, rtol=1e-12, err_msg=name)
+    interval = bootstrap_interval(per_trial["mean_delay"].values, 7, 0.95, 50, "median")
+    median = cell.values["median_delay"]
+    assert (median.values, cell.counts["median_delay"]) == (3.5, 8)
+    assert (median.low, median.high) == (float(interval.low), float(interval.high))
+    censored = cell.values["censored_median_delay"]
+    assert (censored.values, cell.counts["censored_median_delay"]) == (4.0, number)
+    assert censored.low < 4 < censored.high
+
+
+def test_each_word_of_an_answer_is_compared_with_its_own():
+    words, truth = np.array([[0, 1, 2], [5, 4, 3]]), np.array([[0, 9, 2], [3, 4, 3]])
+    answers = Answers(np.full((2, 9), np.nan), np.full(2, 3), words, truth)
+    two = Trials(*(leaf[:2] for leaf in four_trials()))
+    values = measures(two, answers, np.zeros(2, bool), 2)
+    named = {name: values[f"{name}_accuracy"].values.tolist() for name in SLOTS}
+    assert named == {"entity": [1, 0], "attribute": [0, 1], "change": [1, 1]}
+
+
+def test_a_deviation_of_two_is_not_robust():
+    deviation = Numbers(np.array([1.99, 2.0, 2.01, np.nan]), np.array([0, 0, 0, 5]))
+    robust = _below(deviation)
+    np.testing.assert_array_equal(robust.values, [1.0, 0.0, 0.0, np.nan])
+    assert robust.reasons.tolist() == [0, 0, 0, 5]
 
 
 def test_intervals_of_shares_are_wilson_s():

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 import math
 import threading
 
@@ -212,6 +213,31 @@ def test_progress_counts_every_episode(draw):
     play(draw(), Scripted(steps=1), PlayOptions(progress=lambda *counts: moves.append(counts)))
     assert [done for done, _ in moves if done] == list(range(1, 9))
     assert {total for _, total in moves} == {8}
+
+
+FLAGS = ("debug", "fulldebug", "printout", "no_testing", "just_one_trial", "ignore_secret")
+
+
+@pytest.mark.parametrize("given", [None, *FLAGS])
+def test_an_agent_begins_as_its_command_line_says(monkeypatch, tmp_path, given):
+    class Idle(TA2Logic):
+        def _logger(self):
+            return None if given == "printout" else super()._logger()  # it has no handler then
+
+    (tmp_path / "a.ini").write_text("[part]\nname = 100%\n")
+    words = [] if given is None else [f"--{given.replace('_', '-')}"]
+    monkeypatch.setattr("sys.argv", ["agent.py", *words, "--config", str(tmp_path / "a.ini")])
+    agent = Idle()
+    assert {name: getattr(agent.arguments, name) for name in FLAGS} == {
+        name: name == given for name in FLAGS
+    }
+    assert agent.config["part"]["name"] == "100%"
+    assert agent.possible_answers == []
+    assert not agent.end_training_early and not agent.end_experiment_early
+    if agent.log is not None:
+        verbose = given in ("debug", "fulldebug")
+        assert agent.log.level == (logging.DEBUG if verbose else logging.INFO)
+        assert not agent.log.handlers
 
 
 def test_an_agent_that_is_made_twice_logs_each_line_once(monkeypatch, tmp_path):

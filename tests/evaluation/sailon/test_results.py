@@ -244,3 +244,39 @@ def test_the_seed_of_the_bootstrap_changes_intervals_and_nothing_else(results):
         return [without_intervals(v) for v in value] if isinstance(value, list) else value
 
     assert without_intervals(one) == without_intervals(other)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("True", True), ("true", True), ("1", True), ("False", False), ("FALSE", False), ("0", False)],
+)
+def test_truth_in_a_csv_file(word, value):
+    table = read_csv(f"{HEADER}\n0,201,easy,0,0,1.0,{word},0.1,1\n", "file")
+    assert table.rows["novelty_initiated"].tolist() == [value]
+
+
+def test_every_cell_of_a_csv_file_is_in_its_column():
+    """One row with a value of its own in every column, in another order than that of the table."""
+    numbers = {np.int32: "{}", np.float64: "{}.25", np.str_: "word {}"}
+    cells = {
+        name: "False" if kind is np.bool_ else numbers[kind].format(3 + place)
+        for place, (name, kind) in enumerate(reversed(COLUMNS.items()))
+    }
+    cells["level_probs"] = " ".join(f"0.{digit}" for digit in range(1, 10))
+    table = read_csv(",".join(cells) + "\n" + ",".join(cells.values()) + "\n", "file").rows
+    for place, (name, kind) in enumerate(reversed(COLUMNS.items())):
+        (value,) = table[name].tolist()
+        expected = {np.int32: 3 + place, np.float64: 3.25 + place, np.bool_: False}
+        assert value == expected.get(kind, cells[name]), name
+    assert table["level_probs"].tolist() == [[digit / 10 for digit in range(1, 10)]]
+
+
+def test_a_trial_of_the_nominal_level_has_no_button():
+    """Whatever a file of another program has in its column."""
+    rows = [
+        f"0,{level},easy,0,{episode},1.0,{episode >= 2},0.1,1"
+        for level in (200, 203)
+        for episode in range(5)
+    ]
+    data = trial_data(read_csv("\n".join([HEADER, *rows]) + "\n", "file"), None)
+    assert data.trials.button.tolist() == [5, 2] and data.trials.count.tolist() == [5, 5]

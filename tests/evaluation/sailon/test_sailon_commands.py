@@ -8,7 +8,7 @@ import pytest
 
 from evaluation import cli, scanner
 from evaluation.checkpoints.stopping import Stop, Stopped
-from evaluation.sailon import TA2Logic, evaluate, host, plots, ta2
+from evaluation.sailon import TA2Logic, commands, evaluate, host, plots, ta2, transcript
 from evaluation.sailon.experiment import load
 from evaluation.sailon.interactive import PlayOptions
 from evaluation.sailon.results import load_results
@@ -391,3 +391,16 @@ def test_analyze_the_generator_s_own_files(recorded_data, tmp_path, capsys):
 def test_analyze_what_is_not_there(tmp_path, capsys):
     assert run("analyze", tmp_path) == 2
     assert "results.parquet does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("order", [("same", "other"), ("other", "same"), ("same", "same")])
+def test_one_transcript_that_differs_is_in_the_exit_code(monkeypatch, capsys, order):
+    results = {
+        "same": transcript.Replay(12, differences=()),
+        "other": transcript.Replay(12, differences=("3: this", "4: that")),
+    }
+    monkeypatch.setattr(transcript, "replay", lambda path: results[path.name])
+    code = cli.main(["sailon", "replay", *order])
+    assert code == (0 if "other" not in order else commands.DIFFERENT) and commands.DIFFERENT == 1
+    lines = {"same": "same: 12 steps, the same", "other": "other:3: this (2 lines differ)"}
+    assert capsys.readouterr().out.splitlines() == [lines[name] for name in order]

@@ -1,10 +1,13 @@
 """Levels as CartPole3D episodes, and what can be seen of them."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from evaluation import session
 from evaluation.sciencebirds import levels
 from evaluation.sciencebirds.codec import NO_PICTURE
-from evaluation.sciencebirds.codes import LOST, PLAYING
+from evaluation.sciencebirds.codes import LOST, PLAYING, WON
 from evaluation.sciencebirds.game import CartPoleGame
 from evaluation.sciencebirds.levels import LevelPath
 from jaxsim.worlds.cartpole3d.original.messages import parse_feature_vector
@@ -74,6 +77,49 @@ def test_a_shot_may_last_several_steps(game):
     for _ in range(4):
         game.shoot(2)
     assert game.feature_vector() == held.feature_vector() == vectors[-1]
+
+
+class Lifetime:
+    """A session that notes what is asked of it; its episodes last seven steps and are won."""
+
+    def __init__(self, schedule, **given):
+        self.schedule, self.given, self.started, self.actions = schedule, given, [], []
+        self.compile = lambda: self.started.append("compiled")
+
+    def start(self, variant, number):
+        self.started.append((variant, number))
+        episode = SimpleNamespace(env=SimpleNamespace(max_steps=7), length=0, over=False)
+        episode.observation = f"first of {number}"
+
+        def step(action):
+            self.actions.append(action)
+            episode.length += 1
+            episode.over = episode.length == 7
+
+        episode.step = step
+        episode.result = lambda: SimpleNamespace(complete=episode.over, terminated=False)
+        return episode
+
+
+def test_a_game_asks_its_session_for_each_level_and_step(monkeypatch):
+    monkeypatch.setattr(session, "Session", Lifetime)
+    played = CartPoleGame(levels.schedule(WHAT), seed=5, steps_per_shot=3)
+    lifetime = played._session
+    assert (lifetime.schedule, lifetime.given) == (levels.schedule(WHAT), {"seed": 5})
+    monkeypatch.setattr(CartPoleGame, "feature_vector", lambda self: self.score)
+    played.warm()
+    played.load(PLAIN)
+    assert (played.score, tuple(played.counts)) == (0, (7, 1, 7, 1))
+    assert played.shoot(2) == PLAYING and lifetime.actions == [2, 2, 2]
+    assert played.record(1, 2) == (PLAYING, [5])
+    assert played.record(0, 1) == (WON, [7])  # it is over after the first step
+    assert lifetime.actions == [2, 2, 2, 1, 1, 1, 0]
+    assert (played.score, tuple(played.counts)) == (7, (0, 0, 7, 1))
+    assert played.level_result()[:2] == (lifetime, 0)
+    played.load(AGAIN)
+    assert (played.score, tuple(played.counts)) == (0, (7, 1, 7, 1))
+    assert played.level_result()[1] == 1
+    assert lifetime.started == ["compiled", (0, PLAIN.number), (1, AGAIN.number)]
 
 
 def test_without_a_level_there_is_nothing_to_see():

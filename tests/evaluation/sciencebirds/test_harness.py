@@ -3,7 +3,9 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from datetime import datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +14,16 @@ from evaluation.clock import ScriptedClock
 from evaluation.schedule import Block, Schedule
 from evaluation.sciencebirds import codec, harness, results
 from evaluation.sciencebirds.codes import LOST, MAIN_MENU, PLAYING, WON
-from evaluation.sciencebirds.game import LevelOutcome, action_of, polar_action
+from evaluation.sciencebirds.game import Counts, LevelOutcome, action_of, polar_action
+from evaluation.sciencebirds.levels import LevelPath
 from evaluation.sciencebirds.recording import LevelRecorder
-from evaluation.sciencebirds.results import LEVEL_COLUMNS, LIKELIHOOD_COLUMNS, ResultWriter
-from evaluation.session import EpisodeResult, Log
+from evaluation.sciencebirds.results import (
+    LEVEL_COLUMNS,
+    LIKELIHOOD_COLUMNS,
+    EvaluationPlace,
+    ResultWriter,
+)
+from evaluation.session import EpisodeResult, Log, Prediction
 from tests.evaluation.sciencebirds.support import Run, ShotGame, evaluation, level_set, trial
 
 STARTED = datetime(2020, 4, 7, 12, 30, 59)
@@ -127,6 +135,27 @@ def test_the_score_is_that_of_the_level():
     assert run.ask("score") == 0
 
 
+def test_before_the_first_level_of_a_set_nothing_of_the_last_one_is_shown():
+    run = Run(evaluation(trial(1, [level_set(2, novelty=3)], notify=True)))
+    names = ("score", "ground_truth", "screenshot", "initial_screenshot", "batch")
+    pictures = run.game.picture(), run.game.first_picture()
+
+    def answers():
+        return [run.ask(name) for name in names] + [run.ask("hint", level=1)]
+
+    nothing = [0, {}, codec.NO_PICTURE, codec.NO_PICTURE, [], []]
+    assert answers() == nothing
+    run.begin()
+    assert answers() == nothing
+    run.ask("load_next")
+    run.shoot()  # the end of the training
+    run.begin()
+    assert run.game.score == 10
+    assert answers() == nothing
+    run.ask("load_next")
+    assert answers() == [0, {"shots": 0}, *pictures, [{"shots": 0}], [{"level": 3}]]
+
+
 def test_won_and_lost():
     run = Run(evaluation(trial(level_set(2, attempts=0))))
     run.begin()
@@ -158,7 +187,7 @@ def test_shots_of_all_kinds():
 
 def test_what_is_seen_belongs_to_a_level():
     run = Run(evaluation(trial(level_set(1, attempts=0))))
-    nothing = codec.NO_PICTURE
+    nothing = codec.codec.NO_PICTURE
     assert run.ask("ground_truth") == {}
     assert run.ask("screenshot") == run.ask("initial_screenshot") == nothing
     assert run.ask("batch", frequency=1) == []
@@ -399,3 +428,76 @@ def test_menu_after_a_set_has_begun():
     run = Run(evaluation(trial(1)))
     assert run.begin() == [11, 9]
     assert run.state == MAIN_MENU
+
+
+def test_every_column_of_the_result_files(tmp_path):
+    place = EvaluationPlace(
+        replace(trial(1, notify=True), number=7), 3, True, 5, LevelPath.of(2, 4, 6)
+    )
+    files = ResultWriter(tmp_path, "me", datetime(2026, 1, 2, 3, 4, 5))
+    files.level(place, 40, "Pass", Counts(11, 12, 13, 14))
+    values = {"novel": 0.75, "non_novel": 0.5, "ids": (8, 9), "level": 2, "description": "a, b"}
+    assert files.likelihood(place, 10, values)
+    assert files.description(place, 10, "a, b")
+    path = "novelty_level_2/type4/Levels/00006_1_1.xml"
+    last = {"trial": "7", "levelName": path, "playStatus": "test", "informed": "True"}
+    last["novelty"] = "novel"
+    name = "Agent_me_Trial_7_informed_20260102030405"
+
+    def row(end):
+        with (tmp_path / f"{name}_{end}").open(newline="") as lines:
+            (only,) = csv.DictReader(lines)
+        return only
+
+    assert row("EvaluationData.csv") == {
+        **{"EvaluationIndex": "3", "LevelIndex": "5", "Score": "40", "LevelStatus": "Pass"},
+        **{"birdsRemaining": "11", "pigsRemaining": "12", "birdsAtStart": "13"},
+        **{"pigsAtStart": "14"},
+        **last,
+    }
+    assert row("Likelihood.csv") == {
+        **{"EvaluationIndex": "3", "LevelIndex": "5", "InteractionIndex": "10"},
+        **{"HasNoveltyLikelihood": "0.75", "NoNoveltyLikelihood": "0.5", "novelty level": "2"},
+        **{"novel object IDs": "8 9", "novelty description": "a b"},
+        **{"true novel IDs": "", "complete true novel IDs": ""},
+        **last,
+    }
+    text = json.loads((tmp_path / f"{name}_Descriptions.jsonl").read_text())
+    assert text == {"execution": 3, "level": path, "level_index": 5, "interaction": 10} | {
+        "text": "a, b"
+    }
+    in_training = replace(place, testing=False, level=LevelPath.of(0, 1, 6))
+    assert in_training.columns[1:] == (
+        "novelty_level_0/type1/Levels/00006_1_1.xml",
+        *("training", "True", "basic"),
+    )
+    assert replace(place, level=None).columns[1:] == ("", "test", "True", "basic")
+
+
+def test_a_report_belongs_to_its_level_and_to_no_later_one():
+    """Of a level that runs, or of the one before; a level without a report has no prediction."""
+    added = []
+    results = iter("abcd")
+    game = SimpleNamespace(level_result=lambda: ("session", 1, next(results)))
+    log = SimpleNamespace(add=lambda *given, **named: added.append((given, named)))
+    recorder = LevelRecorder(game, log)
+    places = [EvaluationPlace(trial(1), 1, testing, 1, None) for testing in (False, True)]
+
+    def report(novel, running, **values):
+        recorder.novelty_reported({"novel": novel, "non_novel": 1.0, **values}, running)
+
+    report(1.0, True, level=4)
+    recorder.level_over(places[0], 1)
+    assert not added  # a report of it may still come
+    recorder.level_over(places[1], 2)
+    report(3.0, False, level=-1)
+    recorder.level_over(places[1], 3)
+    recorder.finish()
+    recorder.finish()
+    of_training = {"mode": "train", "learning": True}
+    of_tests = {"mode": "test", "learning": False}
+    assert added == [
+        (("session", 1, "a", Prediction(4, 0.5, 0.5)), {"phase": 1, **of_training}),
+        (("session", 1, "b", Prediction(0, 0.75, 0.5)), {"phase": 2, **of_tests}),
+        (("session", 1, "c", Prediction()), {"phase": 3, **of_tests}),
+    ]

@@ -197,6 +197,16 @@ def test_levels_of_sailon_are_trials_of_one_experiment(tmp_path):
             "it must be text, as",
         ),
         ("train", {}, {"level": [999]}, "999"),
+        *(
+            (base, given | {name: value}, {"pole/length": [1.0]}, f"{name} is {value}; it must be")
+            for base, given in (("train", {"task": "CartPole"}), ("run", {"syllabus": "S"}))
+            for name, value in (("width", 0), ("lifetimes", 0), ("seed", -1))
+        ),
+        *(
+            ("train", {"task": "CartPole", name: 0}, {"seed": [1]}, f"{name} is 0; it must be from")
+            for name in ("episodes", "eval-every", "eval-episodes")
+        ),
+        ("evaluate", {"seed": -1}, {"pole/length": [1.0]}, "seed is -1; it must be"),
         ("sailon evaluate", {}, {"levels": [200]}, "did you mean 'level'"),
         ("sailon evaluate", {}, {"level": [999]}, "999"),
     ],

@@ -2,6 +2,7 @@
 
 import time
 import tracemalloc
+from math import inf, nan
 
 import pytest
 from hypothesis import given, settings
@@ -91,6 +92,8 @@ def test_a_million_cells_take_no_memory():
         ({"base": "evaluate", "zip": [{"a": [1], "b": [1, 2]}]}, "a has 1, b has 2"),
         ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"pole": {"x": 1}}}, "put quotes"),
         ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"b": [1]}}, "a number or text"),
+        ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"b": -inf}}, "it must be finite"),
+        ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"b": nan}}, "it must be finite"),
         ({"base": "evaluate", "axes": {"a": [1]}, "lanes": 0}, "lanes is 0"),
         ({"base": "evaluate", "axes": [1]}, "axes must be a table"),
         (

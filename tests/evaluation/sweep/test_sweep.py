@@ -251,6 +251,33 @@ def test_a_unit_that_fails_is_tried_again_and_stops_no_other(whole, tmp_path, mo
     assert small.merged(plan.folder) == small.merged(whole)
 
 
+@pytest.mark.parametrize("retries", [0, 1, 4])
+def test_a_unit_is_tried_as_often_as_asked(tmp_path, monkeypatch, retries):
+    """By a process, by Python, and by a task of an executor."""
+    plan = units_of_a_pack(tmp_path / "plan")
+    count = failing(monkeypatch, [unit.first for unit in plan.units])
+    lines = []
+    out = playing.run(plan, [2], retries=retries, threads=1, say=lines.append)
+    assert [(one.unit, one.attempts) for one in out.failed] == [(2, retries + 1)]
+    assert len(lines) == retries + 1
+    assert interface.play_unit(str(plan.folder), 3, retries, False)[0] == "failed"
+    assert set(count.values()) == {retries + 1}
+    assert len(sweep.run(plan, retries=retries).failed) == len(plan.units)
+    assert set(count.values()) == {retries + 1, 2 * (retries + 1)}
+
+
+def test_results_of_units_of_another_size_are_no_results(tmp_path):
+    """Where the same folder is planned again with other minutes, units have other cells."""
+    packs = units_of_a_pack(tmp_path / "packs")
+    larger = sweep.plan(small.VALUES, tmp_path / "units", minutes=60)
+    same = units_of_a_pack(tmp_path / "again")
+    assert packs.digest == larger.digest and len(packs.units) != len(larger.units)
+    assert packs.unit_hash == same.unit_hash != larger.unit_hash
+    store.write(packs, packs.units[0], pa.table({"a": [1]}), pa.table({"a": [1]}))
+    assert list(small.finished(packs)) == [0]
+    assert not small.finished(replace(larger, folder=packs.folder))
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 def test_a_folder_that_takes_nothing_ends_the_run(tmp_path, monkeypatch, capsys, number):
     plan = units_of_a_pack(tmp_path / "plan")
@@ -330,6 +357,49 @@ def test_the_rate_is_that_of_the_newest_units(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "RECENT", 2)
     assert at(1070.0) == pytest.approx(60 / 40)
     assert progress.status(units_of_a_pack(tmp_path / "new")).rate is None
+
+
+def test_a_unit_that_was_played_since_has_not_failed(tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    for number in (2, 3):
+        notes.note_failure(plan, number, 4, ArithmeticError("no number"))
+    store.write(plan, plan.units[3], pa.table({"a": [1]}), pa.table({"a": [1]}))
+    state = progress.status(plan)
+    assert (state.units, state.done, [one.unit for one in state.failed]) == (12, 1, [2])
+
+
+def test_every_number_of_a_status_is_printed():
+    processes = (notes.RunningProcess("here", 7, (3, 4), 2.0),) * 3
+    failures = tuple(notes.Failure(k, 9, f"error {k}", "there 8", "at noon") for k in range(11, 17))
+    state = progress.SweepStatus("s", 2000, 1500, 2, processes, failures, 12.34, 3725.0)
+    first, doubled, *failed = handlers.status_lines(state)
+    assert first == (
+        "s: 1,500 of 2,000 units done (75.0%), 6 running in 3 processes, 6 failed, "
+        "12.3 units a minute, 1 h 02 min left"
+    )
+    assert doubled == "2 units have two results; merge names them"
+    assert failed == [
+        f"unit {k} failed 9 times (there 8, at noon): error {k}" for k in range(11, 16)
+    ]
+    early = replace(state, doubled=0, failed=(), rate=None, seconds_left=None)
+    (line,) = handlers.status_lines(early)
+    assert line.endswith("6 running in 3 processes, 0 failed")
+    (line,) = handlers.status_lines(replace(early, seconds_left=59.6))
+    assert line.endswith("0 failed, 1 min 00 s left")
+
+
+def test_every_number_of_a_plan_is_printed():
+    about = {
+        **{"name": "s", "cells": 1001, "packs": 1002, "units": 1003, "programs": 1004},
+        **{"minutes": 2.5, "most_steps": 1005, "most_seconds": 5400, "rows": 1006},
+        "bytes": 3 * 2**29,
+    }
+    assert handlers.summary(SimpleNamespace(manifest=about, folder="there")) == [
+        "s: 1,001 cells in 1,002 packs, 1,003 units of about 2.5 min, 1,004 programs",
+        "at most 1,005 environment steps and 1.50 hours of one process; 1,006 rows; 1.5 GiB of "
+        "memory a process",
+        "to play it: jaxsim sweep run there",
+    ]
 
 
 def test_status_is_printed_until_the_sweep_is_over(tmp_path, monkeypatch, capsys):

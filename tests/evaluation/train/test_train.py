@@ -15,7 +15,7 @@ from evaluation.report import html
 from evaluation.schedule import Block, Schedule
 from evaluation.train import run as training
 from evaluation.train.course import TrainingCourse, task_of
-from evaluation.train.curve import LearningCurve
+from evaluation.train.curve import LearningCurve, plot
 from jaxsim import agents
 from tests.evaluation import toy
 from tests.evaluation.report.test_html import check_page
@@ -185,6 +185,27 @@ def test_a_curve_by_hand():
         "episodes,steps,mean,low,high,std,lifetimes",
         "0,0.0,0.25,,,,1",
     ]
+
+
+@pytest.mark.parametrize("lifetimes", [1, 3])
+def test_what_is_drawn_of_a_curve(tmp_path, monkeypatch, lifetimes):
+    figure = pytest.importorskip("matplotlib.figure")
+    figures = []
+    monkeypatch.setattr(
+        figure.Figure, "savefig", lambda self, *given, **named: figures.append(self)
+    )
+    numbers = [np.array([0.0, 6.0]), *(np.array([k, k + 1.0]) / 10 for k in range(1, 6))]
+    plot(LearningCurve(*numbers, lifetimes), "a title", tmp_path / "curve.png")
+    (axes,) = figures[0].axes
+    np.testing.assert_array_equal(axes.lines[0].get_data(), ([0, 6], [0.2, 0.3]))
+    (band,) = axes.collections
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
+    assert corners >= {(0.0, 0.3), (6.0, 0.4), (0.0, 0.4), (6.0, 0.5)}
+    words = "mean of 3 lifetimes, 95 % interval" if lifetimes > 1 else "one lifetime"
+    assert axes.get_title() == f"a title: {words}"
+    assert axes.get_xlabel() == "training episodes"
+    assert axes.get_ylabel() == "performance in evaluations (0 to 1)"
+    assert axes.get_ylim() == (-0.02, 1.02)
 
 
 # Runs ---------------------------------------------------------------------------------------------
