@@ -22,7 +22,7 @@ SCENE = Scene(
     Vector(*map(jnp.float32, (0.8, -1.1, 0.0))),
     Vector(*map(jnp.float32, LEAN)),
     Vector(
-        *np.array([[0.6, -1.3, 2.2], [-2.0, 2.5, 3.0], [2.0, 1.0, 1.0], [0, 0, 4]], np.float32).T
+        *np.array([[0.6, -1.3, 2.2], [-2.0, 2.5, 3.0], [1.45, -1.1, 0.05], [0, 0, 4]], np.float32).T
     ),
     np.array([True, True, True, False]),
     pole_length=1.6,
@@ -177,12 +177,11 @@ def shadow(point, on_floor, cart, foot, reach, thick, centres):
 def test_pixels_are_those_of_a_ray_caster_in_numpy(camera):
     ours = np.asarray(jax.jit(render.image, static_argnums=1)(SCENE, camera), float)
     expected = drawn(camera, SCENE)
-    off = np.abs(ours - expected).max(-1)
-    # Where two surfaces meet, a ray may hit the other by rounding.
-    assert np.quantile(off, 0.97) < 1.01, off
+    # Where two surfaces meet, rounding may show the other in a pixel.
+    assert (np.abs(ours - expected).max(-1) > 1).sum() <= 2
     grey = np.asarray(jax.jit(render.image, static_argnums=(1, 2))(SCENE, camera, True), float)
     luminance = expected @ [0.299, 0.587, 0.114]
-    assert np.quantile(np.abs(grey[..., 0] - luminance), 0.97) < 1.01
+    assert (np.abs(grey[..., 0] - luminance) > 1).sum() <= 2
 
 
 def test_a_style_is_a_row_of_cameras():
