@@ -22,7 +22,7 @@ def observation(x):
     return Observation(place, nowhere, pole, nowhere, (nowhere,) * 4, (nowhere,) * 4, (no,) * 4)
 
 
-def told(word, number):
+def noted(word, number):
     """A function of a memory and another argument that leaves a note of both."""
     return lambda memory, argument: (*memory, (word, number(argument)))
 
@@ -35,13 +35,13 @@ CONTROLLER = Agent(
         (*memory, ("act", float(observation.cart_position.x))),
     ),
     lambda key: (("init", int(jax.random.key_data(key)[1])),),
-    told("begin", lambda key: int(jax.random.key_data(key)[1])),
-    told("learn", str),
-    told("tell", str),
+    noted("begin", lambda key: int(jax.random.key_data(key)[1])),
+    noted("learn", str),
+    noted("tell", str),
     lambda memory: jnp.int32(201),
     trace=lambda memory, observation, action: (memory, float(observation.cart_position.x), action),
-    enter=told("enter", str),
-    assign=told("assign", int),
+    enter=noted("enter", str),
+    assign=noted("assign", int),
     fault=lambda memory: jnp.int32(len(memory)),
     faults=("tired", "lost"),
     costly=True,
@@ -51,9 +51,9 @@ DETECTOR = Detector(
     "odd",
     lambda memory, transition: ((*memory, transition), PREDICTION),
     lambda: ("born",),
-    lambda memory: (*memory, "begun"),
+    lambda memory: (*memory, "opened"),
     lambda memory: jnp.int32(104),
-    told("tell", str),
+    noted("tell", str),
 )
 
 
@@ -64,7 +64,7 @@ def test_a_joined_agent_asks_each_part_for_what_is_its_own():
     memory = agent.init(jax.random.key(7))
     assert (memory.controller, memory.detector) == ((("init", 7),), ("born",))
     memory = agent.begin(memory, jax.random.key(8))
-    assert memory.controller[1:] == (("begin", 8),) and memory.detector == ("born", "begun")
+    assert memory.controller[1:] == (("begin", 8),) and memory.detector == ("born", "opened")
     action, prediction, memory = agent.act(memory, observation(1.5), KEY)
     assert int(action) == 3 and prediction is PREDICTION
     first = memory.detector[-1]
@@ -84,8 +84,8 @@ def test_a_joined_agent_asks_each_part_for_what_is_its_own():
         assert after.detector is memory.detector
     after = agent.tell(memory, "hint")
     assert after.controller[-1] == after.detector[-1] == ("tell", "hint")
-    begun = agent.begin(memory, KEY)
-    assert bool(begun.first)
+    again = agent.begin(memory, KEY)
+    assert bool(again.first)
 
 
 @pytest.mark.parametrize("name", ["pd", "greedy", "nothing"])

@@ -672,10 +672,10 @@ def test_a_decision_hands_on_what_the_search_needs(monkeypatch, trusted, tick, f
         return plans, jnp.int32(11)
 
     fit = replace(repair.no_fit(), restitution=jnp.float32(1.21))
-    model, seen = repair.model_of(fit, Sighting.nothing())[0], []
+    model, updates = repair.model_of(fit, Sighting.nothing())[0], []
 
     def update(old, transition):
-        seen.append((old, transition))
+        updates.append((old, transition))
         return fit
 
     monkeypatch.setattr(mpc, "replan", replan)
@@ -704,7 +704,7 @@ def test_a_decision_hands_on_what_the_search_needs(monkeypatch, trusted, tick, f
     assert int(remaining) == 200 - tick and bool(first) == (tick == 0)
     assert bool(useful) == (trusted and not fallen and tick < 200)
     assert float(world.pose.qy) == pytest.approx(lean, abs=1e-4)
-    old_fit, transition = seen[0]
+    old_fit, transition = updates[0]
     assert old_fit is memory.fit and transition.before is memory.before
     assert int(transition.action) == 4 and bool(transition.first) == (tick == 0)
     pd = int(agents.get("pd").act((), tilted, key)[0])

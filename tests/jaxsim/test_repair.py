@@ -49,7 +49,7 @@ def learnt(fit, before, after, action=0, first=False):
 
 
 def test_the_best_pair_has_the_least_score():
-    draw, seen = np.random.default_rng(3), set()
+    draw, chosen = np.random.default_rng(3), set()
     best_of = jax.jit(repair._best)
     for _ in range(60):
         ticks = draw.integers(1, 9)
@@ -72,8 +72,8 @@ def test_the_best_pair_has_the_least_score():
         np.testing.assert_allclose(mean, force[:, best], rtol=1e-5)
         length, mass, _ = repair.structure(fit)
         assert (float(length), float(mass)) == PAIRS[int(best)]
-        seen.add(int(best))
-    assert len(seen) > 8
+        chosen.add(int(best))
+    assert len(chosen) > 8
 
 
 def test_a_field_is_fitted_with_forgetting():

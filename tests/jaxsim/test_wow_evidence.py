@@ -14,7 +14,7 @@ import pytest
 from jaxsim.agents import bank, sight, wow
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.sight import Sighting
-from jaxsim.worlds.cartpole3d.types import Pose, Sphere, Vector
+from jaxsim.worlds.cartpole3d.types import Observation, Pose, Sphere, Vector
 from tests.compiling import HURRIED
 
 LANES = 320
@@ -407,7 +407,7 @@ def test_evidence_is_that_of_plain_loops(published):
         run(memory, before, action, report, first)
     )
     places, of_pose = np.stack(flown.p, -1).astype(np.float64), ("qx", "qy", "qz", "qw")
-    watched, begun, probabilities = [], [], []
+    watched, opened, probabilities = [], [], []
     for i in range(LANES):
         expected = SimpleNamespace(
             pose=SimpleNamespace(
@@ -422,15 +422,15 @@ def test_evidence_is_that_of_plain_loops(published):
             alive=memory.forecast.alive[i],
         )
         watched.append(plain(memory, i))
-        begun.append(plain(memory, i))
+        opened.append(plain(memory, i))
         if first[i]:
             started(watched[-1], lane(before, i), published)
         else:
             continued(watched[-1], lane(before, i), lane(after, i), expected, published)
         probabilities.append(declared(watched[-1], published))
-        ended(begun[-1], published)
+        ended(opened[-1], published)
     agree(evidence, watched)
-    agree(initial, begun)
+    agree(initial, opened)
     levels = [
         np.argmax(m.tags) if p >= 0.5 else 0 for m, p in zip(watched, probabilities, strict=True)
     ]
@@ -438,3 +438,95 @@ def test_evidence_is_that_of_plain_loops(published):
     np.testing.assert_array_equal(prediction.level, levels)
     assert (prediction.threshold == 0.5).all()
     assert len(set(levels)) > 5
+
+
+def test_the_cautious_push_costs_least_by_plain_numbers():
+    """Leans, the distance of the nearest block, and flight lines, for each of five pushes."""
+    draw, pushes = (
+        np.random.default_rng(4),
+        {0: (0, 0), 1: (10, 0), 2: (-10, 0), 3: (0, 10), 4: (0, -10)},
+    )
+    choose, chosen = jax.jit(jax.vmap(wow._cautious)), set()
+    lanes = 150
+    lean, turn = draw.uniform(0, 0.18, lanes), draw.uniform(0, 2 * np.pi, lanes)
+    q = np.float32(
+        [
+            np.sin(lean / 2) * np.cos(turn),
+            np.sin(lean / 2) * np.sin(turn),
+            0 * lean,
+            np.cos(lean / 2),
+        ]
+    )
+    cart, speed, rate = (np.float32(size * draw.normal(size=(3, lanes))) for size in (1, 0.3, 0.3))
+    p = np.float32(
+        np.concatenate([draw.uniform(-3, 3, (4, 2, lanes)), draw.uniform(0, 3, (4, 1, lanes))], 1)
+    )
+    v = np.float32(draw.uniform(-9, 9, (4, 3, lanes)))
+    v[0] = np.where(
+        draw.random(lanes) < 0.3, np.stack([cart[0], cart[1], 0 * cart[0]]) - p[0], v[0]
+    )
+    alive = draw.random((4, lanes)) < 0.7
+    observation = Observation(
+        Vector(*cart), Vector(*speed), tuple(q), Vector(*rate),
+        tuple(Vector(*one) for one in p), tuple(Vector(*one) for one in v), tuple(alive),
+    )  # fmt: skip
+    ours = np.asarray(choose(observation))
+    ties = 0
+    for k in range(lanes):
+        qx, qy, qz, qw = (float(c[k]) for c in q)
+        roll = np.arctan2(2 * (qy * qz + qw * qx), qw**2 - qx**2 - qy**2 + qz**2)
+        pitch = np.arcsin(2 * (qw * qy - qx * qz))
+        costs = {}
+        for code, (fx, fy) in pushes.items():
+            rolled = roll + 0.02 * (rate[0, k] + 0.02 * (9.861 * roll + 0.9148 * fy))
+            pitched = pitch + 0.02 * (rate[1, k] + 0.02 * (9.861 * pitch - 0.9148 * fx))
+            high, low = max(abs(rolled), abs(pitched)), min(abs(rolled), abs(pitched))
+            slack = 1 - high / np.deg2rad(10)
+            x = cart[0, k] + 0.04 * speed[0, k] + 0.0004 * fx
+            y = cart[1, k] + 0.04 * speed[1, k] + 0.0004 * fy
+            gap, lines = 10.0, 0.0
+            for place, fast, alive_here in zip(p[:, :, k], v[:, :, k], alive[:, k], strict=True):
+                if not alive_here:
+                    continue
+                rel = place - [x, y, 0.2]
+                at_cart = np.hypot(max(np.hypot(*rel[:2]) - 0.5, 0), max(abs(rel[2]) - 0.1, 0))
+                along = np.clip(rel[2], 0.05, 1.05)
+                at_pole = np.linalg.norm(rel - along * np.array([pitched, -rolled, 1])) - 0.03
+                gap = min(gap, max(min(at_cart, at_pole) - 0.5, 0))
+                away = np.linalg.norm(np.cross(fast / np.linalg.norm(fast), [x, y, 0] - place))
+                lines += 100 + 5 / (0.01 + away**2) if away < 0.1 else 0
+            cost = 151 + 1 / max(slack, 1e-7) if slack > 0.9 else 100 / max(slack, 1e-3) ** 4
+            cost += high**2 + low**2
+            if slack >= 0.01:
+                cost += lines
+                if gap - 2 > 0.1:
+                    cost += 1 / max(min(gap - 2, 8), 0.1)
+                else:
+                    cost += 10 + 1 / gap**2 if gap > 0.01 else 1000 + gap**2
+            costs[code] = cost
+        least = min(costs.values())
+        # Costs of 100 and more, in float32, tell pushes apart that differ by more than 1e-4.
+        assert costs[int(ours[k])] <= least * (1 + 1e-4)
+        chosen.add(int(ours[k]))
+        ties += sum(cost <= least * (1 + 1e-4) for cost in costs.values()) > 1
+    assert len(chosen) >= 4 and ties < 50
+
+
+@pytest.mark.parametrize(
+    ("gap", "cost"),
+    [(0.005, 1000.000025), (0.5, 14), (2.05, 10 + 1 / 2.05**2), (2.2, 5), (5, 1 / 3), (20, 1 / 8)],
+)
+def test_a_near_block_costs_more_than_any_far_one(gap, cost):
+    assert float(wow._distance_cost(np.float32(gap))) == pytest.approx(cost, rel=1e-4)
+
+
+@pytest.mark.parametrize(("away", "cost"), [(0.05, 100 + 5 / 0.0125), (0.2, 0), (0.0, 600)])
+def test_a_place_in_a_flight_line_costs(away, cost):
+    """Of blocks that exist; which way they fly does not matter."""
+    flying = sight.Sighting.nothing()
+    p, v = (np.array([[3.0, away, 0.0]] * 4, np.float32), np.array([[-7.0, 0, 0], [7, 0, 0]] * 2))
+    block = Sphere(vector(p), vector(v), np.array([True, False, False, False]))
+    one, both = block, replace(block, alive=np.array([True, True, False, False]))
+    for blocks, number in ((one, 1), (both, 2)):
+        costs = wow._line_cost(replace(flying, block=blocks), 0.0, 0.0)
+        assert float(costs) == pytest.approx(number * cost, rel=1e-4)
