@@ -10,7 +10,7 @@ leaf, without bounds.
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 
 import jax
 import jax.numpy as jnp
@@ -284,32 +284,32 @@ def _(env: CartPole3D, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """Bounds that no episode exceeds, because each velocity is clamped.
 
     Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space in
-    another frame. A body moves at most that far a tick from the farthest start. Noisy sensors add
-    their largest noise and rounding.
+    another frame. A body moves at most that far a tick from the farthest start. Noisy sensors scale
+    and shift these numbers and add noise and rounding, all at their largest.
     """
     config = env.config
+    read = partial(_largest_reading, env)
     time = DT * (config.max_steps + 2)
     cart_speed = SPEED_LIMIT * math.sqrt(2)
     spin = SPEED_LIMIT * (math.sqrt(3) + 1)
-    errors = {kind: _largest_error(env, kind) for kind in ("position", "velocity", "rate")}
-    start = _highest("start/spread") + errors["position"]
-    cart = [start + cart_speed * time] * 2 + [cart_speed + errors["velocity"]] * 2
-    pole = [1 + ROUNDING] * 4 + [spin + errors["rate"]] * 3
-    sideways = BLOCK_SPREAD + SPEED_LIMIT * time + errors["position"]
-    upwards = BLOCK_MIDDLE + sideways
-    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT + errors["velocity"]] * 3]
+    start, sideways = _highest("start/spread"), BLOCK_SPREAD + SPEED_LIMIT * time
+    cart = [read("position", start + cart_speed * time)] * 2 + [read("velocity", cart_speed)] * 2
+    pole = [1 + ROUNDING] * 4 + [read("rate", spin)] * 3
+    places = [read("position", place) for place in (sideways, sideways, BLOCK_MIDDLE + sideways)]
+    block = [1.0, *places, *[read("velocity", SPEED_LIMIT)] * 3]
     high = np.array(cart + pole + block * config.max_blocks, config.dtype)
     low = -high
     low[len(cart) + len(pole) :: len(block)] = 0.0
     return low, high
 
 
-def _largest_error(env: CartPole3D, kind: str) -> float:
-    """Largest error of a reading, in its unit."""
+def _largest_reading(env: CartPole3D, kind: str, number: float) -> float:
+    """Largest reading of a number up to the given one, in its unit."""
     if "noise" not in env.config.terms:
-        return 0.0
-    noise, step = _highest(f"sensors/noise_{kind}"), _highest(f"sensors/step_{kind}")
-    return rng.NORMAL_LIMIT * noise + 0.5 * step
+        return number
+    names = ("gain", "offset", "noise", "step")
+    gain, offset, noise, step = (_highest(f"sensors/{name}_{kind}") for name in names)
+    return gain * number + offset + rng.NORMAL_LIMIT * noise + 0.5 * step
 
 
 def _highest(path: str) -> float:

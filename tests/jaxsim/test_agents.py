@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from jaxsim import agents, rng
-from jaxsim.agents import Episodes, NoveltyPrediction, reference
+from jaxsim.agents import Episodes, NoveltyPrediction, base, reference
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Observation, Vector
 
 KEY = jax.random.key(0)
@@ -203,3 +203,8 @@ def test_a_detector_acts_as_the_agent_that_it_joins():
     # The whole agent heeds its tests, so none without them acts like it.
     assert agents.get("wow").acting is None
     assert agents.get("pd").acting is None
+
+
+def test_an_agent_that_names_no_level_says_so_by_a_number_that_is_none():
+    """0 is the unchanged world, so it cannot mean that nothing was named."""
+    assert base.UNNAMED == int(agents.get("pd").named(())) == -1

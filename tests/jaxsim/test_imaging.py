@@ -165,3 +165,9 @@ def test_a_rollout_shows_its_agent_the_pictures_of_single_steps():
     assert over.any(axis=0).all()
     np.testing.assert_array_equal(lengths, np.argmax(over, axis=0))
     assert len(set(lengths.tolist())) > 3
+
+
+def test_a_picture_is_of_64_pixels_in_colour_unless_asked_otherwise():
+    env, _ = jaxsim.make("CartPole-v1")
+    usual = Imaging(env)
+    assert (usual.grey, usual.camera) == (False, render.Camera("corner", 64, 64))

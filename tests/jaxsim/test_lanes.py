@@ -111,6 +111,13 @@ def test_lanes_are_taken_by_index():
     assert_same(taken, jax.tree.map(lambda leaf: leaf[jnp.array([3, LANES - 1])], tree))
 
 
+def test_an_index_past_the_end_takes_the_last_lane_of_banks():
+    tree = leaves()
+    layout = banks.Banks.of(tree, MOVES)
+    taken = layout.tree(banks.gather(layout.banked(tree), jnp.array([3, LANES + 5])))
+    assert_same(taken, jax.tree.map(lambda leaf: leaf[jnp.array([3, LANES - 1])], tree))
+
+
 # Minds --------------------------------------------------------------------------------------------
 
 

@@ -597,3 +597,164 @@ def test_lanes_that_need_more_effort_do_not_decide_again_meanwhile():
     for name, steps in (("mpc+residual", {1}), ("pd+residual", {8, 16})):
         crew = Crew(agents.get(name), [env], [params], rng.words(KEY), np.arange(64))
         assert crew.sizes.ticks in steps
+
+
+def uniform_numbers(number):
+    """The numbers of each candidate, (17, number), as the search draws them."""
+    return np.asarray(rng.uniform(rng.words(KEY), jnp.arange(17 * number).reshape(17, number)))
+
+
+def test_candidates_are_those_of_plain_numbers():
+    """15 % go to a place, 25 % hold a lean before that, the others change one of the elites."""
+    number, draw = 240, np.random.default_rng(1)
+    elites = lookahead.LeanPlan(
+        *np.float32(draw.uniform(-0.1, 0.1, (2, 60, 3))),
+        np.array([10, 25, 50], np.int32),
+        *np.float32(draw.uniform(-2, 2, (2, 3))),
+        np.array([0.04, 0.05, 0.07], np.float32),
+    )
+    make = jax.jit(mpc._candidates, static_argnums=0, compiler_options=HURRIED)
+    plans = jax.device_get(make(number, elites, rng.words(KEY)))
+    t, kinds = np.arange(60), set()
+    for k, u in enumerate(uniform_numbers(number).T.astype(np.float64)):
+        e = int(3 * u[14])
+        leans = np.stack([elites.lean_x[:, e], elites.lean_y[:, e]]).astype(np.float64)
+        target = (
+            3.0 * np.sqrt(u[2]) * np.array([np.cos(2 * np.pi * u[1]), np.sin(2 * np.pi * u[1])])
+        )
+        cap, switch = 0.03 + 0.12 * u[3], int(elites.switch[e])
+        if u[0] < 0.15:
+            kind, switch = "place", 0 if u[4] < 0.5 else int(30 * u[5])
+        elif u[0] < 0.40:
+            until, counter = 5 + 45 * u[8], max(2 * u[9] - 1, 0)
+            last = until + (5 + 20 * counter if counter else 0)
+            hold = np.where(t < until, 1, np.where(t < last, -counter, 0))
+            turn = 2 * np.pi * u[6]
+            leans = 0.18 * u[7] * np.array([np.cos(turn), np.sin(turn)])[:, None] * hold
+            kind, switch = "counter" if counter else "hold", int(last)
+        else:
+            start = 60 * u[12] * u[13]
+            end = start + 3 + (60 - start) * u[15]
+            turn, inside = 2 * np.pi * u[10], (t >= start) & (t < end)
+            more = 0.36 * u[11] ** 3 * np.array([np.cos(turn), np.sin(turn)])[:, None]
+            leans = np.where(inside, (u[16] < 0.5) * leans + more, leans)
+            kind = "switch" if u[5] < 0.3 else "mutation"
+            switch = int(end) if kind == "switch" else int(max(switch, end))
+        if kind == "mutation":
+            target, cap = np.array([elites.target_x[e], elites.target_y[e]]), elites.cap[e]
+        kinds.add(kind)
+        np.testing.assert_allclose([plans.lean_x[:, k], plans.lean_y[:, k]], leans, atol=1e-5)
+        np.testing.assert_allclose([plans.target_x[k], plans.target_y[k]], target, atol=1e-5)
+        assert float(plans.cap[k]) == pytest.approx(cap, rel=1e-5)
+        assert int(plans.switch[k]) == switch
+    assert kinds == {"place", "counter", "hold", "switch", "mutation"}
+
+
+def test_the_plans_of_the_start_go_home_and_those_of_pd_stay_upright():
+    home, upright = mpc.home(2), mpc._upright(2)
+    for plan, switch in ((home, 0), (upright, 60)):
+        assert plan.switch.tolist() == [switch] * 2
+        assert not np.any(plan.lean_x) and not np.any(plan.lean_y)
+        assert not np.any(plan.target_x) and not np.any(plan.target_y)
+        np.testing.assert_allclose(plan.cap, 0.06)
+    assert mpc.BUDGET == mpc.Budget(64, 12, 72) == mpc.Budget()
+    assert (mpc.ELITES, mpc.GOOD, mpc.STEPS, mpc.THREATS) == (3, 6.0, 200, 8)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize(("tick", "fallen"), [(0, False), (150, False), (150, True), (200, False)])
+def test_a_decision_hands_on_what_the_search_needs(monkeypatch, trusted, tick, fallen):
+    """And keeps the plans, the fit, the action and the number of rollouts."""
+    searches, plans = [], mpc.home(mpc.ELITES)._replace(lean_x=jnp.full((60, 3), -0.1))
+
+    def replan(*arguments):
+        searches.append(arguments)
+        return plans, jnp.int32(11)
+
+    fit = replace(repair.no_fit(), restitution=jnp.float32(1.21))
+    model, updates = repair.model_of(fit, Sighting.nothing())[0], []
+
+    def update(old, transition):
+        updates.append((old, transition))
+        return fit
+
+    monkeypatch.setattr(mpc, "replan", replan)
+    monkeypatch.setattr(repair, "update", update)
+    monkeypatch.setattr(
+        repair, "model_of", lambda fit, report: (model, report.block, jnp.asarray(trusted))
+    )
+    lean = 0.1 if fallen else 0.01
+    zero = np.float32(0)
+    nowhere = Vector(zero, zero, zero)
+    tilted = replace(
+        upright(zero, nowhere),
+        pole_quaternion=(zero, np.float32(lean), zero, np.float32(np.cos(lean))),
+    )
+    memory = replace(
+        mpc.mpc.init(KEY),
+        tick=jnp.int32(tick),
+        action=jnp.int32(4),
+        first=jnp.asarray(tick == 0),
+        rollouts=jnp.int32(100),
+    )
+    key = jax.random.key(5)
+    action, prediction, after = mpc.mpc.act(memory, tilted, key)
+    budget, given, world, old, remaining, first, useful, given_key = searches[0]
+    assert budget is mpc.BUDGET and given is model and old is memory.plans and given_key is key
+    assert int(remaining) == 200 - tick and bool(first) == (tick == 0)
+    assert bool(useful) == (trusted and not fallen and tick < 200)
+    assert float(world.pose.qy) == pytest.approx(lean, abs=1e-4)
+    old_fit, transition = updates[0]
+    assert old_fit is memory.fit and transition.before is memory.before
+    assert int(transition.action) == 4 and bool(transition.first) == (tick == 0)
+    pd = int(agents.get("pd").act((), tilted, key)[0])
+    # The pole leans to +x, and the plan wants -0.1 there: it pushes right, under the pole, as pd.
+    assert int(action) == pd == int(after.action) == 1
+    assert float(prediction.probability) == 0 and int(prediction.level) == 0
+    assert (int(after.tick), int(after.rollouts), bool(after.first)) == (tick + 1, 111, False)
+    assert after.plans is plans and after.fit is fit
+    np.testing.assert_array_equal(after.before.reported.qy, np.float32(lean))
+
+
+def test_hidden_velocities_of_blocks_follow_from_their_last_two_places():
+    """And blocks on lines are reported late, so they are a tick ahead."""
+    p = np.array([[1.0, 2.0, 3.0], [-2.0, 1.0, 5.0], [3.0, 3.0, 2.0], [0.0, -3.0, 7.0]])
+    v = np.array([[0.5, -1.0, 2.0]] * 4)
+
+    def report(places, speeds):
+        block = Sphere(
+            *(Vector(*np.float32(rows.T)) for rows in (places, speeds)), np.ones(4, bool)
+        )
+        return replace(Sighting.nothing(), block=block)
+
+    before, now = report(p - 0.02 * v, 0 * v), report(p, 0 * v + 9)
+    for still, first in ((True, False), (True, True), (False, False)):
+        memory = replace(mpc.mpc.init(KEY), before=before, first=jnp.asarray(first))
+        fit = replace(repair.no_fit(), still=jnp.asarray(still))
+        block = mpc._world(memory, fit, now, now.block).block
+        hidden = still and not first
+        np.testing.assert_allclose(np.stack(block.v, -1), v if hidden else 0 * v + 9, atol=1e-4)
+        np.testing.assert_allclose(np.stack(block.p, -1), p + 0.02 * v * hidden, atol=1e-5)
+
+
+@pytest.mark.parametrize(("degrees", "over"), [(9.9, False), (10.1, True), (-10.1, True)])
+def test_a_reported_fall_ends_the_search(degrees, over):
+    half = np.deg2rad(degrees) / 2
+    zero = np.float32(0)
+    nowhere = Vector(zero, zero, zero)
+    for axis in (0, 1):
+        pole = [zero, zero, zero, np.float32(np.cos(half))]
+        pole[axis] = np.float32(np.sin(half))
+        report = see(replace(upright(zero, nowhere), pole_quaternion=tuple(pole)))
+        assert bool(mpc.fallen(report)) == over
+
+
+def test_a_push_goes_where_the_plan_needs_it():
+    zero = np.float32(0)
+    report = see(upright(zero, Vector(zero, zero, zero)))
+    world = lookahead.BodyState(*sight.moving(report), report.block)
+    for lean, action in (((-0.1, 0), 1), ((0.1, 0), 2), ((0, -0.1), 3), ((0, 0.1), 4), ((0, 0), 0)):
+        plan = mpc.home(2)
+        plan = plan._replace(lean_x=plan.lean_x.at[0, 0].set(lean[0]).at[0, 1].set(0.3))
+        plan = plan._replace(lean_y=plan.lean_y.at[0, 0].set(lean[1]).at[1].set(0.3))
+        assert int(mpc.push(world, plan)) == action

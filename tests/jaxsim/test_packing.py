@@ -33,6 +33,14 @@ def test_words_hold_the_tree_bit_for_bit():
     assert_same(jax.jit(packing.unpack)(words), TREE)
 
 
+def test_leaves_of_other_dtypes_take_those_of_the_packing():
+    """A number of Python, or one of another dtype, is not packed by its own bits."""
+    typed = {"a": np.float32(3), "b": np.array([1, -2], np.int32), "c": np.bool_(True)}
+    given = {"a": 3, "b": np.array([1.0, -2.0], np.float32), "c": 1}
+    packing = Packing.of(typed)
+    np.testing.assert_array_equal(packing.pack(given), packing.pack(typed))
+
+
 def test_what_is_read_is_a_copy():
     packed = Packed.of(TREE)
     packed.read()["float"][:] = 0.0

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import spaces
+from jaxsim import registry, rng, spaces
 from jaxsim.embedding import embed
 from jaxsim.worlds.cartpole3d import Config, observe, state_from_arrays
+from jaxsim.worlds.cartpole3d.terms import noise
 from jaxsim.wrappers import AutoReset, FlattenObservation
 
+READ = [f"{name}_{kind}" for name in ("noise", "step") for kind in ("position", "velocity", "rate")]
+env_spec = registry.spec("CartPole3D-v0")
 KEYS = jax.random.split(jax.random.key(0), 500)
 
 
@@ -132,6 +135,58 @@ def test_fastest_possible_motion_is_inside_the_bounds(made):
     low, high = spaces.bounds(env, None)
     assert np.isfinite(low).all() and np.isfinite(high).all()
     assert low[11] == 0.0 and high[11] == 1.0  # a block slot is empty or not
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_bounds_are_the_farthest_ways_and_the_largest_errors(noisy):
+    """Sensors have gains and offsets of up to 10, in m, m/s and rad/s."""
+    env, params = jaxsim.make(
+        "CartPole3D-v0", {"sensors/gain_rate": 2} if noisy else {}, max_steps=3
+    )
+    limits = {name: env_spec.parameters[f"sensors/{name}"].high for name in READ} if noisy else {}
+
+    def read(kind, number):
+        if not noisy:
+            return number
+        drawn, step = limits[f"noise_{kind}"], limits[f"step_{kind}"]
+        return 10 * number + 10 + rng.NORMAL_LIMIT * drawn + step / 2
+
+    # 5 ticks of 0.02 s, a hidden one and a late reading included, at 100 m/s along each axis.
+    spread = env_spec.parameters["start/spread"].high
+    cart = [read("position", spread + 10 * np.sqrt(2)), read("velocity", 100 * np.sqrt(2))]
+    sideways, upwards = read("position", 4 + 10), read("position", 5 + 4 + 10)
+    rate, speed = read("rate", 100 * (np.sqrt(3) + 1)), read("velocity", 100)
+    block = [1, sideways, sideways, upwards, speed, speed, speed]
+    high = [cart[0]] * 2 + [cart[1]] * 2 + [1.0001] * 4 + [rate] * 3 + block * env.config.max_blocks
+    low, ours = spaces.bounds(env, params)
+    np.testing.assert_allclose(ours, high, rtol=1e-5)
+    empty = np.isin(np.arange(len(high)) - 11, 7 * np.arange(env.config.max_blocks))
+    np.testing.assert_array_equal(low, np.where(empty, 0, -ours))
+
+
+def test_readings_of_sensors_with_gains_and_offsets_are_inside_the_bounds():
+    values = {
+        f"sensors/{name}_{kind}": 10
+        for name in ("gain", "offset")
+        for kind in ("position", "velocity", "rate")
+    }
+    env, params = jaxsim.make("CartPole3D-v0", values, max_steps=1)
+    arrays = {
+        "cart_pos": [4.0, -4.0],
+        "cart_yaw": 0.0,
+        "cart_vel": [90.0, 90.0],
+        "cart_yaw_rate": 0.0,
+        "pole_jq": [0.0, 0.0, 0.0, 1.0],
+        "pole_jw": [80.0, 60.0, 50.0],
+        "block_pos": [[4.0, 4.0, 8.0]],
+        "block_vel": [[90.0, 90.0, 90.0]],
+        "block_alive": [True],
+    }
+    state = state_from_arrays(arrays, env.config)
+    state = replace(state, sensors=noise.attached(state, KEYS[0], params))
+    vector = spaces.flatten(env, observe(state))
+    assert vector[2] > 900
+    assert bool(spaces.observation_space(env, params).contains(vector))
 
 
 def test_an_environment_without_bounds_gets_infinite_ones():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import rng, spaces
+from jaxsim import rng, spaces, stepper
 from jaxsim.stepper import EpisodeKeys, Stepper
 from tests.compiling import OF_USERS
 
@@ -150,3 +150,10 @@ def test_two_steppers_of_one_environment_share_their_programs():
     other.begin(keys())
     assert other._programs is one._programs
     assert other._programs.quick._cache_size() == compiled
+
+
+def test_a_process_that_steps_answers_in_the_thread_that_asks(monkeypatch):
+    settings = []
+    monkeypatch.setattr(jax.config, "update", lambda *setting: settings.append(setting))
+    stepper.answer_at_once()
+    assert settings == [("jax_cpu_enable_async_dispatch", False)]

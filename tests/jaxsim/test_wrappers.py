@@ -231,3 +231,13 @@ def test_a_limit_of_no_steps_is_refused(world):
 def test_an_unknown_mode_is_refused(world):
     with pytest.raises(ValueError, match="'same_step', 'next_step', 'freeze'"):
         AutoReset(world[0], "always")
+
+
+def test_the_key_of_a_reset_is_none_that_a_step_draws_from():
+    """A step folds its key with small counters."""
+    key = jax.random.key(11)
+    folded = rng.fold(rng.words(key), np.arange(2000, dtype=np.uint32))
+    reset = rng.words(reset_key(key))
+    assert not np.any((folded.a == reset.a) & (folded.b == reset.b))
+    other = rng.words(reset_key(jax.random.key(12)))
+    assert (int(reset.a), int(reset.b)) != (int(other.a), int(other.b))

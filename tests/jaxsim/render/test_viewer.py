@@ -13,6 +13,7 @@ import jaxsim
 from jaxsim.render import viewer
 from jaxsim.render.scene import Scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
+from jaxsim.render.viewer.film import MOST_TICKS, Film, Predictions
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Vector
 
 TICKS = 200
@@ -134,3 +135,50 @@ def test_other_worlds_are_filmed_too(env_id):
         ValueError, match=r"of 3 states needs 2 actions and rewards, .* are 1 and 2"
     ):
         viewer.film(env, params, states, title="x", action=[0], reward=[1.0, 2.0])
+
+
+def test_a_page_reads_every_field_of_a_film():
+    """All numbers and words differ; probabilities and rewards have four digits."""
+    scene = Scene(
+        Vector(*np.array([[0.1, 0.2], [0.3, 0.4], [0, 0]])),
+        Vector(*np.array([[0.0, 0.0], [0.0, 0.0], [1, 1.0]])),
+        Vector(*np.full((3, 2, 3), 3.0)),
+        np.ones((2, 3), bool),
+        pole_length=1.5,
+        block_radius=0.4,
+        half_width=4.5,
+        floor=-0.25,
+        ceiling=8.5,
+    )
+    predictions = Predictions([7], [0.123456], [0.654321])
+    shown = Film(
+        "title", scene, [2], [0.987654], ["a", "b", "c"], 0.0312345678, "facts", "note",
+        predictions, True, "truth",
+    )  # fmt: skip
+    values = shown.to_json()
+    del values["data"], values["contact"], values["contacts"]
+    assert values == {
+        "title": "title",
+        "facts": "facts",
+        "note": "note",
+        "ticks": 1,
+        "slots": 3,
+        "dt": 0.031235,
+        "pole": 1.5,
+        "radius": 0.4,
+        "half": 4.5,
+        "floor": -0.25,
+        "ceiling": 8.5,
+        "names": ["a", "b", "c"],
+        "action": [2],
+        "reward": [0.9877],
+        "novel": True,
+        "truth": "truth",
+        "level": [7],
+        "probability": [0.1235],
+        "threshold": [0.6543],
+    }
+    plain = Film("title", scene, [2], [0.5], ["a"])
+    assert (plain.dt, plain.facts, plain.note, plain.novel) == (0.02, "", "", False)
+    assert plain.truth == "not told" and "level" not in plain.to_json()
+    assert MOST_TICKS == 20_000

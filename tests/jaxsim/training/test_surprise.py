@@ -269,3 +269,12 @@ def test_a_number_that_is_not_known_says_nothing():
     same = surprise.calibrate(usual, jnp.asarray(values), np.arange(32) < 0)
     # But for what multiplying and dividing by the same number rounds.
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), same, usual)
+
+
+def test_surprise_is_measured_with_these_numbers():
+    """Once more, to notice a change by mistake."""
+    assert surprise.LEAST == (5.0, 5.0, 1.0)
+    assert surprise.SPREADS == (0.25, 0.25, 0.25, 0.1, 0.1, 0.1)
+    episodes = (surprise.WAIT, surprise.ENOUGH, surprise.WINDOW, surprise.TAIL_WINDOW)
+    assert episodes == (128.0, 200.0, 200.0, 400.0)
+    assert (surprise.NUMBERS, surprise.TAIL, surprise.LEAST_TAIL) == (6, 2.0, (0.01, 0.25))

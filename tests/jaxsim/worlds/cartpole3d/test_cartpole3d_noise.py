@@ -12,7 +12,7 @@ import jaxsim
 from jaxsim import spaces
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d.env import _force
-from jaxsim.worlds.cartpole3d.terms import actions
+from jaxsim.worlds.cartpole3d.terms import actions, noise
 from jaxsim.worlds.cartpole3d.types import Params
 
 LANES = 4096
@@ -209,7 +209,8 @@ def test_bounds_hold_for_the_largest_noise_and_steps():
     vector = spaces.flatten(env, jax.jit(env.observe)(jax.jit(env.start)(KEYS, params)))
     assert bool(space.contains(vector).all())
     nominal = spaces.observation_space(jaxsim.make("CartPole3D-v0")[0])
-    assert space.high[0] == nominal.high[0] + 10 * 5.5 + 5
+    # A gain and an offset of up to 10 count too.
+    assert space.high[0] == pytest.approx(10 * nominal.high[0] + 10 + 10 * 5.5 + 5)
 
 
 @pytest.mark.parametrize("path", list(NOISE | STEPS))
@@ -376,3 +377,75 @@ def test_stacked_blocks_are_read_with_noise_where_each_lane_has_parameters_of_it
     (place,), (alive,) = observation.block_position, observation.block_alive
     assert place.x.shape == (lanes, 8)
     assert 0.25 < (place.x - state.blocks[0].p.x)[alive].std() < 0.35
+
+
+def test_each_size_of_an_error_belongs_to_its_reading():
+    """Noise, steps, gains and offsets of places, velocities, angles and rates: 16 numbers."""
+    kinds, errors = ("position", "velocity", "angle", "rate"), ("noise", "step", "gain", "offset")
+    names = [f"{error}_{kind}" for error in errors for kind in kinds]
+    params = Params(**{name: 2.0 + number for number, name in enumerate(names)})
+    sizes = [2.0 + number - (name[:4] == "gain") for number, name in enumerate(names)]
+    assert list(map(float, noise.sizes(params))) == sizes
+    state = cartpole3d.wsu_start(5, dtype="float32")
+    sensors = noise.attached(state, jax.random.key(3), params)
+    for error in errors:
+        ours = getattr(sensors, error)
+        assert [float(getattr(ours, kind)) for kind in kinds] == [
+            getattr(params, f"{error}_{kind}") for kind in kinds
+        ]
+    other = noise.follow(replace(state, sensors=sensors), Params(offset_rate=0.5)).sensors
+    assert list(map(float, other.offset)) == [0, 0, 0, 0.5]
+    assert [int(word) for word in other.key] == [int(word) for word in sensors.key]
+
+
+def test_readings_have_the_errors_of_their_kind_from_numbers_of_their_own():
+    """Without noise they are gain times value plus offset, rounded; the pole's turn apart."""
+    params = Params(
+        gain_position=2.0, gain_velocity=-3.0, gain_rate=0.5,
+        offset_position=0.1, offset_velocity=0.2, offset_rate=0.3,
+        step_position=0.25, step_velocity=0.5, step_rate=0.125,
+    )  # fmt: skip
+    state = cartpole3d.wsu_start(5, dtype="float32")
+    exact = cartpole3d.observe(state)
+
+    def read(params, step):
+        sensors = noise.attached(state, jax.random.key(3), params)
+        return jax.device_get(noise.disturb(exact, sensors, jnp.int32(step)))
+
+    def off(vectors, gain, offset, step):
+        numbers = np.array([float(c) for vector in vectors for c in vector])
+        return np.round((gain * numbers + offset) / step) * step
+
+    ours = read(params, 4)
+    of_block = [np.repeat(alive, 3) for alive in exact.block_alive]
+    for got, numbers in (
+        (ours.cart_position[:2], off([exact.cart_position[:2]], 2, 0.1, 0.25)),
+        (ours.cart_velocity[:2], off([exact.cart_velocity[:2]], -3, 0.2, 0.5)),
+        (ours.pole_velocity, off([exact.pole_velocity], 0.5, 0.3, 0.125)),
+        (
+            np.ravel(ours.block_position),
+            off(exact.block_position, 2, 0.1, 0.25) * np.ravel(of_block),
+        ),
+        (
+            np.ravel(ours.block_velocity),
+            off(exact.block_velocity, -3, 0.2, 0.5) * np.ravel(of_block),
+        ),
+    ):
+        np.testing.assert_allclose(got, numbers, atol=1e-6)
+    noisy = Params(noise_position=1.0, noise_velocity=1.0, noise_rate=1.0)
+    drawn = [read(noisy, step) for step in (4, 5)]
+    alive = np.ravel(of_block)
+    errors = [
+        np.concatenate(
+            [
+                np.subtract(o.cart_position[:2], exact.cart_position[:2]),
+                np.subtract(o.cart_velocity[:2], exact.cart_velocity[:2]),
+                np.subtract(o.pole_velocity, exact.pole_velocity),
+                np.ravel(np.subtract(o.block_position, exact.block_position))[alive],
+                np.ravel(np.subtract(o.block_velocity, exact.block_velocity))[alive],
+            ]
+        )
+        for o in drawn
+    ]
+    numbers = np.abs(np.concatenate(errors))
+    assert numbers.min() > 1e-4 and len(np.unique(np.round(numbers, 4))) == len(numbers) > 20

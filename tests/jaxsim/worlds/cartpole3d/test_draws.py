@@ -3,10 +3,15 @@
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim import rng
+from jaxsim.worlds.cartpole3d.generate import start
+from jaxsim.worlds.cartpole3d.levels import params_of
+from jaxsim.worlds.cartpole3d.types import Config, Sphere, Vector
 from tests.jaxsim.draws import assert_each_once, drawn
 
 EVERYTHING = {
@@ -50,12 +55,31 @@ def test_blocks_gather_at_a_point_and_a_speed_that_are_drawn(world):
     env, params = world
     params = replace(params, gather_speed_max=np.float32(2.0))
 
-    def start(change=None):
+    def started(change=None):
         state, draws = drawn(lambda: env.start(jax.random.key(3), params), change)
         return [np.asarray(leaf) for block in state.blocks for leaf in block.v], draws
 
-    usual, draws = start()
+    usual, draws = started()
     point = [place for place, draw in enumerate(draws) if draw[0, 2] in POINT]
     assert len(point) == len(POINT)
     for place in point:
-        assert not all(map(np.array_equal, start(place)[0], usual))
+        assert not all(map(np.array_equal, started(place)[0], usual))
+
+
+def test_no_attempt_at_a_line_or_a_place_on_it_draws_for_another(monkeypatch):
+    """Three attempts each, for all blocks of a lane."""
+
+    def tried(draw, fits, most, inputs):
+        for attempt in (0, 1, most - 1):
+            vector = draw(inputs, attempt)
+        return vector
+
+    monkeypatch.setattr(start, "rarely_fitting", tried)
+    params, number = params_of(208, "hard", np.float32), 2
+    config, zero = Config(max_blocks=number, terms=("lines",)), jnp.zeros(())
+    rest = Vector(*(jnp.zeros(number) for _ in range(3)))
+    free = Sphere(rest, rest, jnp.ones(number, bool))
+    key = rng.words(jax.random.key(2))
+    _, draws = drawn(lambda: start._draw_lines(key, free, zero, zero, zero, params, config))
+    # Height, speed and sign; three numbers of a line and one of a place in each attempt.
+    assert_each_once(draws, least=number * (3 + 3 * (3 + 1)))
