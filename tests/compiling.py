@@ -27,10 +27,10 @@ OF_USERS = {
 _options_of_users = compiler.get_compile_options
 
 
-def _options_in_a_hurry(*args: Any, env_options_overrides: Any = None, **others: Any) -> Any:
+def _options_in_a_hurry(*args: Any, env_options_overrides: Any = None, **rest: Any) -> Any:
     """Options of a compilation; those that its caller names come first."""
     options = HURRIED | dict(env_options_overrides or {})
-    return _options_of_users(*args, env_options_overrides=options, **others)
+    return _options_of_users(*args, env_options_overrides=options, **rest)
 
 
 def hurry(patch: pytest.MonkeyPatch, *, wanted: bool) -> None:

@@ -35,8 +35,8 @@ def test_a_shared_command_is_run_once_and_waited_for(pages, tmp_path, capsys):
     shared = f"sleep 0.2; echo shared >> {log}"
     pages(a=[shared, f"echo a >> {log}"], b=["cd somewhere", shared, f"echo b >> {log}"])
     assert main() == 0
-    first, *others = log.read_text().split()
-    assert first == "shared" and sorted(others) == ["a", "b"]
+    first, *rest = log.read_text().split()
+    assert first == "shared" and sorted(rest) == ["a", "b"]
     printed = capsys.readouterr().out
     assert printed.count("not run (run already)") == 1
     assert "b:0: not run (the clone is here already): cd somewhere\n" in printed

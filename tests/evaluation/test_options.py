@@ -521,9 +521,9 @@ def test_options_reach_what_they_are_for(name, tmp_path, monkeypatch):
 def test_without_a_number_the_first_lifetime_is_logged(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = COMMANDS[name]
-    words = [*command.words.split(), "--l2data", "there", "--lifetime-idx", "7"]
+    words = [*command.words.split(), "--l2data", "logs", "--lifetime-idx", "7"]
     job = called_by(command, words)[-1].arguments["self"]
-    assert (job.logging.folder, job.logging.lifetimes) == (Path("there"), (7,))
+    assert (job.logging.folder, job.logging.lifetimes) == (Path("logs"), (7,))
 
 
 ALWAYS = {"help", "quiet"}

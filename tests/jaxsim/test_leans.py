@@ -7,7 +7,6 @@ import numpy as np
 
 from jaxsim.agents import leans
 from jaxsim.worlds.cartpole3d.types import Observation, Vector
-from tests.compiling import HURRIED
 
 DT, RATE_GAIN, FALL, TURN = 0.02, 0.3, 9.861, 0.9148
 PUSHED, SPUN, PULL = 0.992, 10.05, -0.895
@@ -109,7 +108,7 @@ def test_the_forecast_is_that_of_plain_loops():
         (Vector(*v.T), Vector(*w.T)),
         (one > 0, one > 0),
     )
-    ours = jax.device_get(jax.jit(leans.outlook, compiler_options=HURRIED)(observation))
+    ours = jax.device_get(jax.jit(leans.outlook)(observation))
     ends = set()
     for i, name in enumerate(SCENES):
         for j, reference in enumerate(leans.LEANS.astype(np.float64)):

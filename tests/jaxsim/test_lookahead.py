@@ -1,7 +1,6 @@
 """Parts of the planner's rollouts, in closed form and by plain loops in float64."""
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,6 @@ from jaxsim.backend import opaque_one
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import Params, Pose, Sphere, Vector, Velocity
-from tests.compiling import HURRIED
 
 FUTURES, HORIZON = 300, 60
 PARAMS = Params(force=8.0, pole_length=2.0, cart_mass=1.5)
@@ -91,7 +89,7 @@ def test_a_tick_costs_what_leans_walls_places_and_falls_cost():
         late = lookahead._tick(world, body, plan, jnp.int32(tick), now, False)[0]
         return after, late.cost
 
-    after, late = jax.device_get(jax.jit(ticks, compiler_options=HURRIED)(now))
+    after, late = jax.device_get(jax.jit(ticks)(now))
     np.testing.assert_array_equal(late, now.cost)  # the episode is over
     costs, references, pushes, falls = [], [], [], []
     for k in range(FUTURES):
@@ -198,7 +196,7 @@ def test_blocks_turn_back_on_lines_and_bounce_off_walls_elsewhere(on_lines):
     zero = jnp.zeros(1)
     pose = Pose(zero, zero, zero + 1, zero, zero, zero, zero, zero + 1)
     lifted = model(on_lines, field=(5.0, 0.0, 0.0, 0.0))
-    moved = jax.jit(lookahead._blocks_moved, compiler_options=HURRIED)
+    moved = jax.jit(lookahead._blocks_moved)
     after = np.stack(moved(lifted, pose, block), -1)[:, 0]
     drag = 0 if on_lines else float(np.float32(0.04))
     free = v * (1 - 0.02 * drag * (1 + np.linalg.norm(v, axis=1)))[:, None] + [0, 0, 5 * 0.02]
@@ -211,7 +209,7 @@ def test_blocks_turn_back_on_lines_and_bounce_off_walls_elsewhere(on_lines):
         assert after[0, 0] == pytest.approx(-free[0, 0] - 0.08 / 0.02 * 0.00999, rel=1e-3)
 
 
-@partial(jax.jit, compiler_options=HURRIED)
+@jax.jit
 def contacts(params, pose, velocity, block):
     r, body, one = geo.pole_to_cart(pose), dynamics.bodies(params), opaque_one(pose.x)
     return lookahead._contacts(params, body, pose, r, velocity, block, block.v, one)
@@ -259,7 +257,7 @@ def test_a_start_copies_the_world_to_all_futures():
     block = Sphere(*(Vector(*np.zeros((3, 4), np.float32)),) * 2, np.arange(4) == 0)
     pose = Pose(*map(np.float32, (1, 0, 1, 0, 0, 0, 0, 1)))
     world = lookahead.BodyState(pose, Velocity(*map(np.float32, range(6))), block)
-    start = jax.jit(lookahead._start, compiler_options=HURRIED)
+    start = jax.jit(lookahead._start)
     now = start(model(), world, plan)
     np.testing.assert_array_equal(now.pose.x, [1, 1])
     np.testing.assert_array_equal(now.velocity.wz, [5, 5])

@@ -613,7 +613,7 @@ def test_candidates_are_those_of_plain_numbers():
         *np.float32(draw.uniform(-2, 2, (2, 3))),
         np.array([0.04, 0.05, 0.07], np.float32),
     )
-    make = jax.jit(mpc._candidates, static_argnums=0, compiler_options=HURRIED)
+    make = jax.jit(mpc._candidates, static_argnums=0)
     plans = jax.device_get(make(number, elites, rng.words(KEY)))
     t, kinds = np.arange(60), set()
     for k, u in enumerate(uniform_numbers(number).T.astype(np.float64)):

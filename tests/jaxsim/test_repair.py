@@ -12,7 +12,6 @@ from jaxsim.agents.detection import Transition
 from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d.types import Params, Pose, Sphere, Vector
-from tests.compiling import HURRIED
 
 DT, DRAG = 0.02, float(np.float32(0.04))
 PAIRS = [
@@ -41,7 +40,7 @@ def slowed(v):
     return v * (1 - DT * DRAG * (1 + np.linalg.norm(v, axis=-1, keepdims=True)))
 
 
-update = jax.jit(repair.update, compiler_options=HURRIED)
+update = jax.jit(repair.update)
 
 
 def learnt(fit, before, after, action=0, first=False):

@@ -15,7 +15,6 @@ from jaxsim.agents import bank, sight, wow
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d.types import Observation, Pose, Sphere, Vector
-from tests.compiling import HURRIED
 
 LANES = 320
 STRUCTURE = (0.0257, 0.0419, 0.0425, 0.0448, 0.0190, 0.0072, 0.0844, 0.0230, 2.85, 3.39, 13.5)
@@ -389,7 +388,7 @@ def test_evidence_is_that_of_plain_loops(published):
     """At first observations, at later ones, and as the next episode begins."""
     draw = np.random.default_rng(5)
     before, action = first_reports(draw), draw.integers(0, 5, LANES, dtype=np.int32)
-    predict = jax.jit(jax.vmap(predictions), compiler_options=HURRIED)
+    predict = jax.jit(jax.vmap(predictions))
     pose, velocity, spin, speeds = jax.device_get(predict(before, action))
     after = later_reports(draw, before, pose, velocity, spin, speeds)
     memory = memories(draw, after.block)
@@ -402,7 +401,7 @@ def test_evidence_is_that_of_plain_loops(published):
     report = jax.tree.map(
         lambda a, b: np.where(first.reshape(-1, *[1] * (a.ndim - 1)), a, b), before, after
     )
-    run = jax.jit(jax.vmap(both), compiler_options=HURRIED)
+    run = jax.jit(jax.vmap(both))
     evidence, prediction, initial, flown = jax.device_get(
         run(memory, before, action, report, first)
     )

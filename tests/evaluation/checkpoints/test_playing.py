@@ -136,7 +136,7 @@ def test_checkpoints_of_an_evaluation(tmp_path):
 
 def test_settings_of_the_experiment_of_an_evaluation(tmp_path):
     of_levels = EvaluationPlan("greedy", tmp_path, **ASKED).settings()
-    others = {name: ASKED[name] for name in ("sensors", "trials", "seed", "starts")}
+    rest = {name: ASKED[name] for name in ("sensors", "trials", "seed", "starts")}
     expected = ExperimentSettings(
         novelty=(203, 101),
         difficulty=("hard",),
@@ -146,7 +146,7 @@ def test_settings_of_the_experiment_of_an_evaluation(tmp_path):
         testing_episodes=9,
         pre_novel_episodes=4,
         testing_novelty_p2=1.0,
-        **others,
+        **rest,
     )
     assert of_levels == expected
     part = {"novelty_list": "open-world-1", "samples": 6, "split": "held out"}
@@ -245,8 +245,8 @@ def test_what_a_training_writes(monkeypatch, tmp_path, results, rows):
     monkeypatch.setattr(training, "plot", lambda *given: drawn.append(given))
     logging = Logging(tmp_path / "data", (7,), "l2logger")
     job = training_run(tmp_path / "out", resume=False, episodes=12, rows=rows, logging=logging)
-    played, curve = training.run(job, None, STOP, say)
-    assert played is results
+    result, curve = training.run(job, None, STOP, say)
+    assert result is results
     expected = LearningCurve.of(results, 5)
     assert curve.rows() == expected.rows()
     out = job.out

@@ -74,11 +74,11 @@ def test_a_client_hands_on_all_it_is_given(monkeypatch):
     monkeypatch.setattr(client, "TimedAgent", note("agent", "player"))
     monkeypatch.setattr(client, "Connection", lambda stream, clock, most: closed)
     monkeypatch.setattr(client, "_converse", note("converse", True))
-    given = {"host": "there", "port": 7, "clock": "a clock", "form": "BOTH", "patience": 5.0}
+    given = {"host": "host", "port": 7, "clock": "a clock", "form": "BOTH", "patience": 5.0}
     assert connect("make", "rules", warn="warn", **given)
     assert asked == [
         ("agent", ("make", "a clock", "rules", "BOTH"), {}),
-        ("connect", (("there", 7),), {"timeout": 5.0}),
+        ("connect", (("host", 7),), {"timeout": 5.0}),
         ("converse", (closed, "player", 5.0, "warn"), {}),
         ("close", (), {}),
     ]

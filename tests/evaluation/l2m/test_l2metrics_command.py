@@ -516,11 +516,11 @@ def test_the_store_keeps_runs_in_order(tmp_path):
 def test_the_store_returns_what_it_was_given(tmp_path):
     measures = {"reward": np.array([1.0, np.nan]), "a/b": np.array([0.25, 0.5])}
     run = ste_store.SteRun(
-        measures, np.array([5, 8]), np.array([2, 3]), np.array([True, False]), "there"
+        measures, np.array([5, 8]), np.array([2, 3]), np.array([True, False]), "records"
     )
     ste_store.write(tmp_path, "Task", [run])
     (again,) = ste_store.read(tmp_path, "Task")
-    assert again.source == "there" and list(again.measures) == list(measures)
+    assert again.source == "records" and list(again.measures) == list(measures)
     for name in measures:
         np.testing.assert_array_equal(again.measures[name], measures[name])
     for name in ("experiences", "regimes", "train"):

@@ -135,10 +135,10 @@ def test_a_client_connects_where_it_is_told_and_once(monkeypatch):
         return Line()
 
     monkeypatch.setattr(agent_client.socket, "create_connection", connect)
-    with AgentClient("there", 7, timeout=9.0) as client:
+    with AgentClient("host", 7, timeout=9.0) as client:
         client.connect_to_server()
     client.disconnect_from_server()
     option = agent_client.socket.TCP_NODELAY
-    assert connected == [(("there", 7), 9.0), (option, 1), "closed"]
+    assert connected == [(("host", 7), 9.0), (option, 1), "closed"]
     with pytest.raises(agent_client.Disconnected, match="there is no connection"):
         client.get_game_state()

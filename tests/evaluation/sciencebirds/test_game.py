@@ -103,22 +103,22 @@ class Lifetime:
 
 def test_a_game_asks_its_session_for_each_level_and_step(monkeypatch):
     monkeypatch.setattr(session, "Session", Lifetime)
-    played = CartPoleGame(levels.schedule(WHAT), seed=5, steps_per_shot=3)
-    lifetime = played._session
+    game = CartPoleGame(levels.schedule(WHAT), seed=5, steps_per_shot=3)
+    lifetime = game._session
     assert (lifetime.schedule, lifetime.given) == (levels.schedule(WHAT), {"seed": 5})
     monkeypatch.setattr(CartPoleGame, "feature_vector", lambda self: self.score)
-    played.warm()
-    played.load(PLAIN)
-    assert (played.score, tuple(played.counts)) == (0, (7, 1, 7, 1))
-    assert played.shoot(2) == PLAYING and lifetime.actions == [2, 2, 2]
-    assert played.record(1, 2) == (PLAYING, [5])
-    assert played.record(0, 1) == (WON, [7])  # it is over after the first step
+    game.warm()
+    game.load(PLAIN)
+    assert (game.score, tuple(game.counts)) == (0, (7, 1, 7, 1))
+    assert game.shoot(2) == PLAYING and lifetime.actions == [2, 2, 2]
+    assert game.record(1, 2) == (PLAYING, [5])
+    assert game.record(0, 1) == (WON, [7])  # it is over after the first step
     assert lifetime.actions == [2, 2, 2, 1, 1, 1, 0]
-    assert (played.score, tuple(played.counts)) == (7, (0, 0, 7, 1))
-    assert played.level_result()[:2] == (lifetime, 0)
-    played.load(AGAIN)
-    assert (played.score, tuple(played.counts)) == (0, (7, 1, 7, 1))
-    assert played.level_result()[1] == 1
+    assert (game.score, tuple(game.counts)) == (7, (0, 0, 7, 1))
+    assert game.level_result()[:2] == (lifetime, 0)
+    game.load(AGAIN)
+    assert (game.score, tuple(game.counts)) == (0, (7, 1, 7, 1))
+    assert game.level_result()[1] == 1
     assert lifetime.started == ["compiled", (0, PLAIN.number), (1, AGAIN.number)]
 
 

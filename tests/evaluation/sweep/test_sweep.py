@@ -370,7 +370,7 @@ def test_a_unit_that_was_played_since_has_not_failed(tmp_path):
 
 def test_every_number_of_a_status_is_printed():
     processes = (notes.RunningProcess("here", 7, (3, 4), 2.0),) * 3
-    failures = tuple(notes.Failure(k, 9, f"error {k}", "there 8", "at noon") for k in range(11, 17))
+    failures = tuple(notes.Failure(k, 9, f"error {k}", "host 8", "at noon") for k in range(11, 17))
     state = progress.SweepStatus("s", 2000, 1500, 2, processes, failures, 12.34, 3725.0)
     first, doubled, *failed = handlers.status_lines(state)
     assert first == (
@@ -379,7 +379,7 @@ def test_every_number_of_a_status_is_printed():
     )
     assert doubled == "2 units have two results; merge names them"
     assert failed == [
-        f"unit {k} failed 9 times (there 8, at noon): error {k}" for k in range(11, 16)
+        f"unit {k} failed 9 times (host 8, at noon): error {k}" for k in range(11, 16)
     ]
     early = replace(state, doubled=0, failed=(), rate=None, seconds_left=None)
     (line,) = handlers.status_lines(early)
@@ -394,11 +394,11 @@ def test_every_number_of_a_plan_is_printed():
         **{"minutes": 2.5, "most_steps": 1005, "most_seconds": 5400, "rows": 1006},
         "bytes": 3 * 2**29,
     }
-    assert handlers.summary(SimpleNamespace(manifest=about, folder="there")) == [
+    assert handlers.summary(SimpleNamespace(manifest=about, folder="sweep")) == [
         "s: 1,001 cells in 1,002 packs, 1,003 units of about 2.5 min, 1,004 programs",
         "at most 1,005 environment steps and 1.50 hours of one process; 1,006 rows; 1.5 GiB of "
         "memory a process",
-        "to play it: jaxsim sweep run there",
+        "to play it: jaxsim sweep run sweep",
     ]
 
 
