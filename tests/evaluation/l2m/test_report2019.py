@@ -505,16 +505,21 @@ def test_a_missing_number_of_the_whole_syllabus_is_printed_once_with_its_reason(
 def test_infinite_numbers_are_missing_in_all_forms(log, tmp_path):
     """Of JSON and of the table; the reasons name each block."""
 
-    def endless(values, counts):
-        return np.array([np.inf, -np.inf, np.nan, 1.0, 2.0, 3.0, 4.0])[: len(counts)]
+    class Endless(AgentMetric):
+        name = "endless"
 
-    report = AgentMetricsReport(log_dir=log, experts={}, predefined=False).add(endless)
+        def calculate(self, dataframe, phase_info, metrics_df):
+            numbers = [np.inf, -np.inf, np.nan, 1.0, 2.0, 3.0, 4.0]
+            return {"global_endless": np.inf}, {"endless": dict(enumerate(numbers))}
+
+    report = AgentMetricsReport(log_dir=log, experts={}, predefined=False).add(Endless())
     report.calculate()
     content = json.loads(json.dumps(report.to_json(), allow_nan=False))
     numbers = content["metrics"]["endless"]["endless"]
     assert numbers == {"0": None, "1": None, "2": None, "3": 1.0, "4": 2.0, "5": 3.0, "6": 4.0}
-    assert content["results"]["endless"] == {"global_endless": 2.5}
-    assert set(content["reasons"]["endless"]["endless"]) == {"0", "1", "2"}
+    assert content["results"]["endless"] == {"global_endless": None}
+    reasons = content["reasons"]["endless"]
+    assert set(reasons["endless"]) == {"0", "1", "2"} and set(reasons["global_endless"]) == {""}
     report.write_tsv(tmp_path / "m.tsv")
     with (tmp_path / "m.tsv").open(newline="") as stream:
         rows = [row for row in csv.DictReader(stream, delimiter="\t") if row["block"]]

@@ -107,6 +107,7 @@ def test_a_game_asks_its_session_for_each_level_and_step(monkeypatch):
     lifetime = game._session
     assert (lifetime.schedule, lifetime.given) == (levels.schedule(WHAT), {"seed": 5})
     monkeypatch.setattr(CartPoleGame, "feature_vector", lambda self: self.score)
+    monkeypatch.setattr(CartPoleGame, "_draw", lambda self, observation: observation)
     game.warm()
     game.load(PLAIN)
     assert (game.score, tuple(game.counts)) == (0, (7, 1, 7, 1))
@@ -119,6 +120,7 @@ def test_a_game_asks_its_session_for_each_level_and_step(monkeypatch):
     game.load(AGAIN)
     assert (game.score, tuple(game.counts)) == (0, (7, 1, 7, 1))
     assert game.level_result()[1] == 1
+    assert game.first_picture() == f"first of {AGAIN.number}"
     assert lifetime.started == ["compiled", (0, PLAIN.number), (1, AGAIN.number)]
 
 
