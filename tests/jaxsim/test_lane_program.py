@@ -243,18 +243,20 @@ def test_rows_and_memories_are_those_of_plain_loops(played):
 
 
 def test_independent_rounds_begin_with_memories_of_their_own():
-    """By the number of their episode, of no lifetime."""
+    """By the number of their episode, of no lifetime; in chunks of lanes too."""
+    lanes = 160
     agent = Agent(
         "born",
-        lambda memory, observation, key: (0, NoveltyPrediction.none(), memory),
+        lambda memory, observation, key: (0, NoveltyPrediction(0, memory, 0.0), memory),
         lambda key: rng.uniform(rng.words(key), 0),
     )
-    one, numbers = np.ones((2, 3), np.int32), np.int32([[4, 9, 2], [8, 1, 6]])
-    table, spread = [{"weight": WEIGHTS[0]}], Spread(threads=1)
+    one, numbers = np.ones((2, lanes), np.int32), np.arange(2 * lanes, dtype=np.int32)
+    numbers = np.random.default_rng(0).permutation(numbers).reshape(2, lanes)
+    table, spread = [{"weight": WEIGHTS[0]}], Spread(chunk=64, threads=1)
     with hurry():
-        crew = Crew(
-            agent, [Walk()], table, ROOT, NUMBERS, predicts=False, independent=True, spread=spread
-        )
-        crew.play(Rounds(numbers, one, 0 * one, 0 * one))
-    born = rng.fold(ROOT, numbers[1].astype(np.uint32), counters.INIT)
-    np.testing.assert_allclose(crew.memory(), rng.uniform(born, 0), rtol=1e-6)
+        crew = Crew(agent, [Walk()], table, ROOT, np.arange(lanes), independent=True, spread=spread)
+        rows = crew.play(Rounds(numbers, one, 0 * one, 0 * one))
+    assert crew.sizes.chunk < lanes
+    born = rng.uniform(rng.fold(ROOT, numbers.astype(np.uint32), counters.INIT), 0)
+    np.testing.assert_allclose(rows.prediction.probability[..., 0], born, rtol=1e-6)
+    np.testing.assert_allclose(crew.memory(), born[1], rtol=1e-6)
