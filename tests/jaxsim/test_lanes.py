@@ -202,6 +202,17 @@ def test_parameters_of_lanes_are_those_of_their_rows():
         np.testing.assert_array_equal(leaf, expected, err_msg=name)
 
 
+def test_rewards_of_steps_are_those_of_the_lane_of_their_environment():
+    (classic, _), (flat, _) = (jaxsim.make(name) for name in ("CartPole-v1", "CartPole2D-v0"))
+    worlds = Worlds([classic, flat], [])
+    number, world = jnp.array([4, 4, 9]), jnp.array([0, 1, 1])
+    # 1 for each step of the one; the other pays its share of 200 steps, which grows.
+    np.testing.assert_allclose(worlds.step_rewards(world, number), [1, 4 / 200, 9 / 200])
+    totals = worlds.totals(world, number)
+    np.testing.assert_allclose(totals[0], [4, 10 / 200, 45 / 200], rtol=1e-6)
+    np.testing.assert_allclose(totals[1], [4 / 500, 4 / 200, 9 / 200], rtol=1e-6)
+
+
 def test_an_environment_is_work_by_itself_where_it_can_be():
     env, _ = jaxsim.make("CartPole-v1")
     assert work.work_of(env) is env and work.is_scored(env)

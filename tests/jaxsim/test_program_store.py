@@ -21,7 +21,7 @@ from evaluation.cache import folder
 from jaxsim import agents, program_store, rng
 from jaxsim.agents import Agent
 from jaxsim.agents.base import NoveltyPrediction
-from jaxsim.lanes import crew
+from jaxsim.lanes import crew, kept
 from jaxsim.lanes.lists import Rounds, Rows
 from jaxsim.lanes.program import Program
 
@@ -327,3 +327,12 @@ def test_the_command_knows_the_variable():
     assert folder.TRACED_FOLDER == program_store.VARIABLE
     assert folder.TRACED == program_store.PREFIX
     assert (folder.ENTRY, folder.USED) == (program_store.ENTRY, program_store.USED)
+
+
+def test_typed_keys_come_back_with_their_generator():
+    tree = {"usual": jax.random.key(3), "other": jax.random.key(4, impl="rbg"), "x": jnp.ones(2)}
+    kinds = kept._key_kinds(tree)
+    after = kept._with_keys(tree, kinds, kept._words(tree))
+    for name, leaf in tree.items():
+        assert after[name].dtype == leaf.dtype, name
+        np.testing.assert_array_equal(rng.words_of(after[name]), rng.words_of(leaf))

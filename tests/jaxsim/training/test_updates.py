@@ -690,3 +690,28 @@ def test_usual_numbers_are_averaged_and_fade():
     assert float(surprise.rarity(usual, odd)) == pytest.approx(tail, rel=1e-2)
     near = jnp.full(6, jnp.nan).at[4].set(float(mean[4] + 1.9 * np.sqrt(variance[4])))
     assert float(surprise.rarity(usual, near)) == 1
+
+
+def test_defaults_and_bounds_of_settings_are_these():
+    """Once more, to notice a change by mistake."""
+    largest = 3.0e38
+    numbers = {
+        "learning_rate": (1e-3, 0.0, 1.0),
+        "discount": (0.98, 0.0, 0.99999),
+        "trace_decay": (0.95, 0.0, 1.0),
+        "clip": (0.2, 1e-6, largest),
+        "entropy_weight": (0.003, 0.0, 100.0),
+        "value_weight": (1.0, 0.0, 100.0),
+        "gradient_limit": (0.5, 1e-6, largest),
+        "reward_weight": (0.0, -largest, largest),
+        "survival_reward": (1.0, -largest, largest),
+        "consolidation": (100.0, 0.0, largest),
+        "rehearsal": (1.0, 0.0, largest),
+        "false_alarms": (0.001, 1e-6, 0.5),
+    }
+    shapes = {"hidden": (64, 64), "updates": 16, "samples": 512, "rehearsed": 1024}
+    assert vars(training.Settings()) == shapes | {name: row[0] for name, row in numbers.items()}
+    assert {name: row[1:] for name, row in numbers.items()} == BOUNDS
+    settings = training.settings
+    most = (settings.MOST_UNITS, settings.MOST_LAYERS, settings.MOST_SAMPLES, settings.MOST_UPDATES)
+    assert most == (4096, 8, 2**20, 10_000)
