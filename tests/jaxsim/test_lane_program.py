@@ -54,20 +54,20 @@ def act(memory, observation, key):
     words = rng.words(key)
     action = (3 * rng.uniform(words, 0)).astype(jnp.int32)
     prediction = NoveltyPrediction(
-        memory["entry"] % 11, rng.uniform(words, 1) * memory["begun"], jnp.float32(0.25)
+        memory["entry"] % 11, rng.uniform(words, 1) * memory["drawn"], jnp.float32(0.25)
     )
     return action, prediction, memory | {"acts": memory["acts"] + observation}
 
 
 def learn(memory, episodes):
     """Sums of all that is learned from, of episodes that were played."""
-    played = episodes.played.astype(jnp.float32)
-    steps = (jnp.arange(MOST) < episodes.length[:, None]) * played[:, None]
+    counted = episodes.played.astype(jnp.float32)
+    steps = (jnp.arange(MOST) < episodes.length[:, None]) * counted[:, None]
     acts, places, actions = episodes.trace
-    sums = [jnp.sum(played * number) for number in (episodes.reward, episodes.performance)]
-    sums += [jnp.sum(played * episodes.length), jnp.sum(played * episodes.terminated)]
+    sums = [jnp.sum(counted * number) for number in (episodes.reward, episodes.performance)]
+    sums += [jnp.sum(counted * episodes.length), jnp.sum(counted * episodes.terminated)]
     sums += [jnp.sum(steps * number) for number in (acts, places, actions, episodes.rewards)]
-    sums += [jnp.sum(played * number) for number in episodes.final[:2]]
+    sums += [jnp.sum(counted * number) for number in episodes.final[:2]]
     return memory | {"learnt": memory["learnt"] + jnp.stack(sums)}
 
 
@@ -79,11 +79,11 @@ AGENT = Agent(
         "number": jnp.uint32(0),
         "hint": jnp.int32(-9),
         "entry": jnp.int32(0),
-        "begun": jnp.float32(0),
+        "drawn": jnp.float32(0),
         "acts": jnp.float32(0),
         "learnt": jnp.zeros(10),
     },
-    lambda memory, key: memory | {"begun": rng.uniform(rng.words(key), 0)},
+    lambda memory, key: memory | {"drawn": rng.uniform(rng.words(key), 0)},
     learn,
     lambda memory, hint: memory | {"hint": hint.level + 10 * hint.entity + 100 * hint.attribute},
     lambda memory: memory["learnt"][2].astype(jnp.int32),
@@ -201,7 +201,7 @@ def lifetime(number, rounds, envs):
 
 
 @pytest.fixture(scope="module")
-def played():
+def outcome():
     envs = [Walk(), Walk("other walk", 2.5)]
     tables = [{"weight": WEIGHTS[world]} for world in (0, 1)]
     with hurry():
@@ -212,8 +212,8 @@ def played():
     return envs, rows, crew.memory()
 
 
-def test_rows_and_memories_are_those_of_plain_loops(played):
-    envs, rows, memories = played
+def test_rows_and_memories_are_those_of_plain_loops(outcome):
+    envs, rows, memories = outcome
     lengths, endings = set(), set()
     for p, number in enumerate(NUMBERS):
         expected, memory = lifetime(
