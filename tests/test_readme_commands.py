@@ -52,12 +52,14 @@ def test_a_failure_ends_every_page_and_shows_what_was_printed(pages, tmp_path, m
             shown.touch()
 
     monkeypatch.setitem(main.__globals__, "print", show)
-    wait = f"while [ ! -e {shown} ]; do sleep 0.01; done"
-    pages(a=["echo why; exit 3", f"touch {late}"], b=[wait, f"touch {late}"])
+    both, waiting = tmp_path / "both", "while [ ! -e {} ]; do sleep 0.01; done"
+    fails = f"{waiting.format(both)}; echo why; exit 3"
+    lasts = f"touch {both}; {waiting.format(shown)}"
+    pages(a=[fails, f"touch {late}"], b=[lasts, f"touch {late}"])
     assert main() == 3
     assert not late.exists()
-    assert printed[0].startswith("a:0: echo why; exit 3\nwhy\na:0: exit code 3 in ")
-    assert printed[1].startswith(f"b:0: {wait}\nb:0: done in ") and len(printed) == 2
+    assert printed[0].startswith(f"a:0: {fails}\nwhy\na:0: exit code 3 in ")
+    assert printed[1].startswith(f"b:0: {lasts}\nb:0: done in ") and len(printed) == 2
 
 
 def test_as_many_pages_run_together_as_there_are_cores(pages, tmp_path):
