@@ -15,7 +15,6 @@ from jaxsim.agents.base import Entry, NoveltyHint
 from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds
 from jaxsim.worlds.world import TERMINATED, TRUNCATED
-from tests.compiling import hurry
 
 ROOT, WIDTH, MOST = rng.words(jax.random.key(5)), 2, 5
 NUMBERS = [7, 3, 11]
@@ -204,11 +203,10 @@ def lifetime(number, rounds, envs):
 def outcome():
     envs = [Walk(), Walk("other walk", 2.5)]
     tables = [{"weight": WEIGHTS[world]} for world in (0, 1)]
-    with hurry():
-        crew = Crew(
-            AGENT, envs, tables, ROOT, NUMBERS, width=WIDTH, names=True, spread=Spread(threads=1)
-        )
-        rows = crew.play(lists())
+    crew = Crew(
+        AGENT, envs, tables, ROOT, NUMBERS, width=WIDTH, names=True, spread=Spread(threads=1)
+    )
+    rows = crew.play(lists())
     return envs, rows, crew.memory()
 
 
@@ -253,9 +251,8 @@ def test_independent_rounds_begin_with_memories_of_their_own():
     one, numbers = np.ones((2, lanes), np.int32), np.arange(2 * lanes, dtype=np.int32)
     numbers = np.random.default_rng(0).permutation(numbers).reshape(2, lanes)
     table, spread = [{"weight": WEIGHTS[0]}], Spread(chunk=64, threads=1)
-    with hurry():
-        crew = Crew(agent, [Walk()], table, ROOT, np.arange(lanes), independent=True, spread=spread)
-        rows = crew.play(Rounds(numbers, one, 0 * one, 0 * one))
+    crew = Crew(agent, [Walk()], table, ROOT, np.arange(lanes), independent=True, spread=spread)
+    rows = crew.play(Rounds(numbers, one, 0 * one, 0 * one))
     assert crew.sizes.chunk < lanes
     born = rng.uniform(rng.fold(ROOT, numbers.astype(np.uint32), counters.INIT), 0)
     np.testing.assert_allclose(rows.prediction.probability[..., 0], born, rtol=1e-6)
