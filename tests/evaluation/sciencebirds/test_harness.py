@@ -187,7 +187,7 @@ def test_shots_of_all_kinds():
 
 def test_what_is_seen_belongs_to_a_level():
     run = Run(evaluation(trial(level_set(1, attempts=0))))
-    nothing = codec.codec.NO_PICTURE
+    nothing = codec.NO_PICTURE
     assert run.ask("ground_truth") == {}
     assert run.ask("screenshot") == run.ask("initial_screenshot") == nothing
     assert run.ask("batch", frequency=1) == []
