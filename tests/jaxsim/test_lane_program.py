@@ -236,6 +236,8 @@ def test_rows_and_memories_are_those_of_plain_loops(outcome):
                 endings.add(one.ending)
             for w in range(len(episodes), WIDTH):
                 assert rows.length[r, p, w] == rows.reward[r, p, w] == 0
+                for name, value in vars(NoveltyPrediction.none()).items():
+                    assert getattr(rows.prediction, name)[r, p, w] == value
         assert not rows.length[len(expected) :, p].any()
     assert len(lengths) >= 4 and endings == {TERMINATED, TRUNCATED}
 
@@ -251,7 +253,10 @@ def test_independent_rounds_begin_with_memories_of_their_own():
     one, numbers = np.ones((2, lanes), np.int32), np.arange(2 * lanes, dtype=np.int32)
     numbers = np.random.default_rng(0).permutation(numbers).reshape(2, lanes)
     table, spread = [{"weight": WEIGHTS[0]}], Spread(chunk=64, threads=1)
-    crew = Crew(agent, [Walk()], table, ROOT, np.arange(lanes), independent=True, spread=spread)
+    numbered = np.arange(lanes)
+    crew = Crew(
+        agent, [Walk()], table, ROOT, numbered, width=WIDTH, independent=True, spread=spread
+    )
     rows = crew.play(Rounds(numbers, one, 0 * one, 0 * one))
     assert crew.sizes.chunk < lanes
     born = rng.uniform(rng.fold(ROOT, numbers.astype(np.uint32), counters.INIT), 0)
