@@ -2,8 +2,8 @@
 
 Every ```bash block is run in the clone, line by line in order, each line in a shell of its own
 with .venv/bin first in PATH; a command that has run already is not run again. The ```python blocks
-of a page are one program, which is run after the page's commands. Pages are run side by side, one
-for each core, and what a command prints is shown when it has ended.
+of a page are one program, which is run after the page's commands. Pages are run in parallel, as
+many as there are cores, and what a command prints is shown when it has ended.
 Blocks marked ```console, ```py or ```text only show something, because it takes minutes or needs
 more than one process, and are left alone. Tests run the code of the other pages, see
 `tests/test_site.py`.

@@ -61,6 +61,11 @@ def compiling(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with the mark come last, so that a process changes how it compiles once."""
+    items.sort(key=lambda item: item.get_closest_marker("optimised") is not None)
+
+
 @contextmanager
 def double_precision() -> Iterator[None]:
     """Enable 64-bit types; newer versions of jax have the switch at the top level."""

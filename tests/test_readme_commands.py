@@ -1,4 +1,4 @@
-"""Pages are run side by side: a command that several show is run once, and a failure ends all."""
+"""Pages are run in parallel: a command that several show is run once, and a failure ends all."""
 
 import runpy
 import threading

@@ -363,9 +363,9 @@ def _fill(rows: results.Rows, columns: Mapping[str, np.ndarray], experiment: Exp
     rows["reward"][:] = columns["reward"]
     rows["length"][:] = columns["length"]
     rows["complete"][:] = columns["ending"] != NONFINITE
-    # Rounding recovers multiples of 1/200 from float32.
+    # Rounding recovers multiples of 1/200 from float32, and those of 0.02 as the session has them.
     rows["performance"][:] = np.round(columns["performance"].astype(np.float64), 6)
-    rows["seconds"][:] = columns["length"] * 0.02
+    rows["seconds"][:] = np.round(columns["length"] * 0.02, 6)
     rows["novelty"][:] = level
     rows["novelty_probability"][:] = probability
     rows["novelty_threshold"][:] = threshold

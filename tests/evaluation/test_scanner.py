@@ -706,7 +706,7 @@ def test_levels_with_many_blocks_share_a_schedule_with_others():
 
     def level(number, difficulty):
         values = {"novelty/level": number, "novelty/difficulty": difficulty}
-        return repeat(2, task="CartPole3D", **values)
+        return repeat(1, task="CartPole3D", **values)
 
     schedule = toy.schedule(
         (

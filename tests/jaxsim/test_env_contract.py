@@ -1,4 +1,4 @@
-"""The property kit over every registered environment, and over environments that are broken."""
+"""The property kit over all options of CartPole3D, and over environments that are broken."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 import jaxsim
-from benchmarks import bounds, catalogue
+from benchmarks import bounds
 from jaxsim import rng
 from jaxsim.testing import Programs, check_env
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, SAME_START
 from jaxsim.worlds.cartpole3d.types import TERMS
-
-pytestmark = pytest.mark.optimised
 
 
 @pytest.mark.slow
@@ -25,39 +22,6 @@ pytestmark = pytest.mark.optimised
 def test_cartpole3d_keeps_the_contract():
     """As it is made for level 200, without the parts that other levels need."""
     check_env(*jaxsim.make("CartPole3D-v0"))
-
-
-@pytest.fixture(scope="module")
-def checked():
-    """Parameters and shared programs by case."""
-    cases = {}
-    for group in catalogue.groups():
-        programs = Programs(group.env)
-        cases |= {name: (programs, params) for name, params in group.params.items()}
-    return cases
-
-
-CROWDED = "CartPole3D 208 "
-"""Its program, of stacked slots, takes minutes to compile; `test_crowd.py` checks such slots."""
-
-
-def one_difficulty_each():
-    """Cases of the catalogue: of each level one difficulty, in turn; difficulties are numbers."""
-    by_level = {}
-    for name, *_ in catalogue.cases():
-        level, _, difficulty = name.rpartition(" ")
-        by_level.setdefault(level if difficulty in DIFFICULTIES else name, []).append(name)
-    names = [names[i % len(names)] for i, names in enumerate(by_level.values())]
-    return [pytest.param(n, marks=[pytest.mark.nightly] * n.startswith(CROWDED)) for n in names]
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("name", one_difficulty_each())
-def test_every_level_of_every_environment_keeps_the_contract(name, checked):
-    programs, params = checked[name]
-    one_start = f" {SAME_START} " in name
-    check_env(programs.env, params, programs=programs, one_start=one_start)
 
 
 @pytest.mark.slow

@@ -708,7 +708,7 @@ def test_a_decision_hands_on_what_the_search_needs(monkeypatch, trusted, tick, f
     assert old_fit is memory.fit and transition.before is memory.before
     assert int(transition.action) == 4 and bool(transition.first) == (tick == 0)
     pd = int(agents.get("pd").act((), tilted, key)[0])
-    # The pole leans to +x, and the plan wants -0.1 there: it pushes right, under the pole, as pd.
+    # The pole leans to +x, the plan wants a lean of -0.1: it pushes right, under the pole, as pd.
     assert int(action) == pd == int(after.action) == 1
     assert float(prediction.probability) == 0 and int(prediction.level) == 0
     assert (int(after.tick), int(after.rollouts), bool(after.first)) == (tick + 1, 111, False)

@@ -124,7 +124,6 @@ def uninterrupted(plan, tmp_path_factory):
 OTHERWISE = ["--threads", 2, "--chunk", 64]
 
 
-@pytest.mark.nightly  # `make siege` kills at random moments too, and a part of it is in `make test`
 def test_killed_at_three_random_moments(plan, uninterrupted, tmp_path):
     """And gone on with with another number of threads, in other chunks."""
     out, draw = tmp_path / "out", random.Random(1)

@@ -116,7 +116,7 @@ def test_what_an_agent_is_given(draw):
     vectors = [v["feature_vector"] for v in calls_of(agent, "testing_instance")]
     first, second, third = vectors[3:6]  # of the second episode, the first novel one
     assert first["hint"] == [
-        {"level": 7, "entity": "block", "attribute": "direction", "change": "toward pole"}
+        {"level": 3, "entity": "block", "attribute": "direction", "change": "toward location"}
     ]
     assert len(first["walls"]) == 8
     assert vectors[0]["hint"][0]["level"] is None
@@ -541,7 +541,7 @@ def test_a_transcript_holds_every_message(transcripts):
         *(f"trial-00000/episode-{k:05}.jsonl" for k in range(3)),
     ]
     header, *records = lines_of(folder / "trial-00000" / "episode-00001.jsonl")
-    assert header["episode"]["plan"]["level"] == 207
+    assert header["episode"]["plan"]["level"] == 203
     assert set(records[0]) == {"cart", "pole", "blocks", "time_stamp", "image", "walls", "hint"}
     assert records[1:4] == [
         {"novelty_indicator": "true"},
@@ -633,7 +633,7 @@ def test_a_transcript_of_an_episode_that_there_is_not(transcripts):
     folder = transcripts(Scripted(steps=1))
     path = folder / "training" / "episode-00000.jsonl"
     text = path.read_text()
-    for old, new in (('"seed": 0', '"seed": -1'), ('[207, "hard"]', '[299, "hard"]')):
+    for old, new in (('"seed": 0', '"seed": -1'), ('[203, "hard"]', '[299, "hard"]')):
         assert old in text
         path.write_text(text.replace(old, new, 1))
         with pytest.raises(ExperimentError, match=r":1:1: this episode cannot be opened: "):

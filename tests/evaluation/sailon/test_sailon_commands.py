@@ -294,19 +294,19 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     assert run("analyze", *arguments) == 0
     assert "greedy, baseline pd" in capsys.readouterr().out
     out = tmp_path / "evaluation"
-    small = ("--levels", "200,207", "--difficulties", "hard", "--trials", 2, "--episodes", 4)
+    small = ("--levels", "200,203", "--difficulties", "hard", "--trials", 2, "--episodes", 4)
     arguments = ("--agent", "greedy", *small, "--out", out, "--threads", 1)
     assert run("evaluate", *arguments) == 0
     command = (
-        "jaxsim sailon evaluate --agent greedy --levels 200,207 --difficulties hard --trials 2"
+        "jaxsim sailon evaluate --agent greedy --levels 200,203 --difficulties hard --trials 2"
     )
     check_page(out / "report.html", f"{command} --episodes 4 --seed 0 --out evaluation")
     report = json.loads((out / "report.json").read_text())
     assert [(c["level"], c["visibility"], c["trials"]) for c in report["cells"]] == [
         (200, 0, 2),
-        (207, 0, 2),
+        (203, 0, 2),
         (200, 1, 2),
-        (207, 1, 2),
+        (203, 1, 2),
     ]
     assert report["baseline"]["agent"] == "pd"
     assert report["timing"]["steps"] > 0
@@ -329,7 +329,7 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     again = tmp_path / "again"
     job = evaluate.EvaluationPlan(
         *("greedy", again),
-        levels=(200, 207),
+        levels=(200, 203),
         difficulties=("hard",),
         trials=2,
         episodes=4,

@@ -63,7 +63,7 @@ def eye_and_rays(camera):
 
 
 def met_cylinder(begin, way, base, axis, length, radius):
-    """Distance to a cylinder, and cosine of its surface with the light there."""
+    """Distance to a cylinder, and cosine between the light and its surface at that point."""
     to = begin - base
     across, apart = way - (way @ axis)[..., None] * axis, to - (to @ axis)[..., None] * axis
     a, b = (across**2).sum(-1), (across * apart).sum(-1)

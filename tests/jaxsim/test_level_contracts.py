@@ -1,0 +1,42 @@
+"""The property kit over every level of every registered environment, compiled as for users.
+
+Compiled in a hurry, lanes would be rounded by the size of the batch.
+"""
+
+import pytest
+
+from benchmarks import catalogue
+from jaxsim.testing import Programs, check_env
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, SAME_START
+
+pytestmark = [pytest.mark.optimised, pytest.mark.slow, pytest.mark.long]
+
+CROWDED = "CartPole3D 208 "
+"""Its program, of stacked slots, takes minutes to compile; `test_crowd.py` checks such slots."""
+
+
+@pytest.fixture(scope="module")
+def checked():
+    """Parameters and shared programs by case."""
+    cases = {}
+    for group in catalogue.groups():
+        programs = Programs(group.env)
+        cases |= {name: (programs, params) for name, params in group.params.items()}
+    return cases
+
+
+def one_difficulty_each():
+    """Cases of the catalogue: of each level one difficulty, in turn; difficulties are numbers."""
+    by_level = {}
+    for name, *_ in catalogue.cases():
+        level, _, difficulty = name.rpartition(" ")
+        by_level.setdefault(level if difficulty in DIFFICULTIES else name, []).append(name)
+    names = [names[i % len(names)] for i, names in enumerate(by_level.values())]
+    return [pytest.param(n, marks=[pytest.mark.nightly] * n.startswith(CROWDED)) for n in names]
+
+
+@pytest.mark.parametrize("name", one_difficulty_each())
+def test_every_level_of_every_environment_keeps_the_contract(name, checked):
+    programs, params = checked[name]
+    one_start = f" {SAME_START} " in name
+    check_env(programs.env, params, programs=programs, one_start=one_start)
