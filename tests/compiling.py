@@ -4,6 +4,8 @@ XLA decides about fusions, flops, bytes and buffers; then kernels are written, a
 them. The older of XLA's two ways to write kernels takes half of the time that compiling takes, and
 half of the rest goes into two passes over loops. Kernels are slower then, and round otherwise.
 
+Commands that play for long leave out the passes and keep LLVM's optimisation:
+
     XLA_FLAGS="$(python -m tests.compiling)" command...
 """
 
@@ -21,9 +23,8 @@ EMITTERS = "xla_cpu_use_fusion_emitters"
 LEFT_OUT = "xla_disable_hlo_passes"
 # Each of the two copies all computations of a loop several times.
 LOOPS = "while-loop-invariant-code-motion,simplify-while-loops"
-HURRIED = UNOPTIMISED | {EMITTERS: False, LEFT_OUT: LOOPS}
-FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in HURRIED.items())
-"""The same for the environment of a process."""
+FEWER_PASSES = {EMITTERS: False, LEFT_OUT: LOOPS}
+HURRIED = UNOPTIMISED | FEWER_PASSES
 OF_USERS = {
     "xla_backend_optimization_level": 3,
     "xla_llvm_disable_expensive_passes": False,
@@ -33,6 +34,11 @@ OF_USERS = {
 """XLA's defaults, for single programs of modules without the mark."""
 
 _options_of_users = compiler.get_compile_options
+
+
+def flags(options: dict[str, Any]) -> str:
+    """Options in the form that a process takes them from its environment."""
+    return " ".join(f"--{name}={str(value).lower()}" for name, value in options.items())
 
 
 def _options_in_a_hurry(*args: Any, env_options_overrides: Any = None, **rest: Any) -> Any:
@@ -52,7 +58,7 @@ def hurry(patch: pytest.MonkeyPatch, *, wanted: bool) -> None:
         compiler.get_compile_options = options
         forget_programs()
     if wanted:
-        patch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip())
+        patch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} {flags(HURRIED)}".strip())
 
 
 def forget_programs() -> None:
@@ -67,4 +73,4 @@ def counted(function: Any, *args: Any) -> Any:
 
 
 if __name__ == "__main__":
-    print(FLAGS)
+    print(flags(FEWER_PASSES))

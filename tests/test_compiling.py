@@ -39,3 +39,8 @@ def test_options_of_a_caller_come_first():
     given = {"xla_backend_optimization_level": 2}
     made = compiler.get_compile_options(1, 1, env_options_overrides=given)
     assert dict(made.env_option_overrides) == compiling.HURRIED | given
+
+
+def test_a_process_takes_the_options_from_its_environment():
+    wanted = {"xla_a": True, "xla_b": 0, "xla_c": "one,two"}
+    assert compiling.flags(wanted) == "--xla_a=true --xla_b=0 --xla_c=one,two"
