@@ -4,8 +4,6 @@ XLA decides about fusions, flops, bytes and buffers; then kernels are written, a
 them. The older of XLA's two ways to write kernels takes half of the time that compiling takes, and
 half of the rest goes into two passes over loops. Kernels are slower then, and round otherwise.
 
-Commands that play for long leave out the passes and keep LLVM's optimisation:
-
     XLA_FLAGS="$(python -m tests.compiling)" command...
 """
 
@@ -23,8 +21,7 @@ EMITTERS = "xla_cpu_use_fusion_emitters"
 LEFT_OUT = "xla_disable_hlo_passes"
 # Each of the two copies all computations of a loop several times.
 LOOPS = "while-loop-invariant-code-motion,simplify-while-loops"
-FEWER_PASSES = {EMITTERS: False, LEFT_OUT: LOOPS}
-HURRIED = UNOPTIMISED | FEWER_PASSES
+HURRIED = UNOPTIMISED | {EMITTERS: False, LEFT_OUT: LOOPS}
 OF_USERS = {
     "xla_backend_optimization_level": 3,
     "xla_llvm_disable_expensive_passes": False,
@@ -73,4 +70,4 @@ def counted(function: Any, *args: Any) -> Any:
 
 
 if __name__ == "__main__":
-    print(flags(FEWER_PASSES))
+    print(flags(HURRIED))
