@@ -310,7 +310,7 @@ def test_cheap_ticks_lose_nothing(x64):
 @pytest.mark.nightly
 @pytest.mark.long
 def test_cheap_ticks_lose_nothing_in_the_usual_room(x64):
-    """Where no level needs a tick of its own for walls."""
+    """Where walls need no separate tick."""
     check_cheap_ticks([(200, "easy"), (203, "hard")], 25600)
 
 
