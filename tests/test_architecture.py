@@ -279,13 +279,17 @@ def dotted(path: Path) -> str:
 
 
 def loaded(path: Path, names: set[str]) -> Iterator[str]:
-    """Modules of `names` that a file imports, but for those that only type checkers read."""
+    """Modules of `names` that a file imports; a face only loads what is asked for.
+
+    A face is the `__init__` of a package: it lists its public names for type checkers.
+    """
     nodes = list(ast.walk(parsed(path)))
     unread = {
         id(node)
         for branch in nodes
         if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
         for node in ast.walk(branch)
+        if path.stem == "__init__"
     }
     for node in nodes:
         if id(node) in unread or not isinstance(node, ast.ImportFrom | ast.Import):

@@ -7,6 +7,7 @@
 | `generate` | config.xml from configMeta.xml |
 | `selection` | selection of the trials to run |
 | `levels` | names of levels and their episodes |
+| `document_order` | an evaluation as a schedule |
 | `codes` | codes of states, and what agents do |
 | `codec` | messages between agent and harness |
 | `legacy` | differences of the original, by name |
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     from evaluation.sciencebirds.document import Evaluation as Evaluation
     from evaluation.sciencebirds.document import load as load
     from evaluation.sciencebirds.document import load_meta as load_meta
+    from evaluation.sciencebirds.document_order import schedule as schedule
     from evaluation.sciencebirds.game import CartPoleGame as CartPoleGame
     from evaluation.sciencebirds.game import Game as Game
     from evaluation.sciencebirds.harness import Harness as Harness
     from evaluation.sciencebirds.levels import LevelPath as LevelPath
-    from evaluation.sciencebirds.levels import schedule as schedule
     from evaluation.sciencebirds.server import EvaluationServer as EvaluationServer
     from evaluation.sciencebirds.server import listen as listen
 

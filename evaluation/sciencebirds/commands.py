@@ -198,7 +198,7 @@ def _summary(evaluation: "Evaluation") -> str:
 def _serve(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation.clock import SystemClock
-    from evaluation.sciencebirds import codec, harness, levels, server
+    from evaluation.sciencebirds import codec, document_order, harness, server
     from evaluation.sciencebirds.game import CartPoleGame
     from evaluation.sciencebirds.recording import LevelRecorder, check_memory
     from evaluation.sciencebirds.results import ResultWriter
@@ -215,7 +215,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     evaluation = _selected(arguments, whole)
     check_memory(evaluation)
     game = CartPoleGame(
-        levels.schedule(evaluation),
+        document_order.schedule(evaluation),
         seed=arguments.seed,
         steps_per_shot=arguments.steps_per_shot,
     )

@@ -123,7 +123,7 @@ class CartPoleGame:
     """Levels as episodes of a session.
 
     Args:
-      schedule: of `levels.schedule`, so that every level is one of its variants.
+      schedule: of `document_order.schedule`, so that every level is one of its variants.
       seed: root of all randomness.
       steps_per_shot: steps that an action is held.
 

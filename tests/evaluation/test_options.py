@@ -394,7 +394,7 @@ COMMANDS = {
             "evaluation.sciencebirds.selection.trial_list",
             "evaluation.sciencebirds.selection.select",
             "evaluation.sciencebirds.recording.check_memory",
-            "evaluation.sciencebirds.levels.schedule",
+            "evaluation.sciencebirds.document_order.schedule",
             "evaluation.sciencebirds.game.CartPoleGame",
             "evaluation.sciencebirds.server.listen",
             "evaluation.sciencebirds.results.ResultWriter.below",

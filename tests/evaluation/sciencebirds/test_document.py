@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.sciencebirds import document, levels, markup
+from evaluation.sciencebirds import document, document_order, levels, markup
 from evaluation.sciencebirds.document import (
     ConfiguredTrial,
     Evaluation,
@@ -407,7 +407,7 @@ def test_every_level_that_is_named_can_be_made():
 
 
 def test_the_schedule_holds_every_set_once():
-    schedule = levels.schedule(WANTED)
+    schedule = document_order.schedule(WANTED)
     rows = [(b.phase, b.mode, b.learning, b.count, dict(b.parameters)) for b in schedule.blocks]
     assert rows == [
         (1, "train", True, 1, {"novelty/level": 201, "novelty/difficulty": "medium"}),

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from evaluation import session
-from evaluation.sciencebirds import levels
+from evaluation.sciencebirds import document_order
 from evaluation.sciencebirds.codec import NO_PICTURE
 from evaluation.sciencebirds.codes import LOST, PLAYING, WON
 from evaluation.sciencebirds.game import CartPoleGame
@@ -22,7 +22,7 @@ PLAIN, AGAIN = WHAT.trials[0].training.levels[0], WHAT.trials[0].tests[0].levels
 
 @pytest.fixture(scope="module")
 def game():
-    return CartPoleGame(levels.schedule(WHAT), seed=5)
+    return CartPoleGame(document_order.schedule(WHAT), seed=5)
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_levels_of_a_novelty_are_played_with_it(game):
 
 @pytest.mark.slow
 def test_a_shot_may_last_several_steps(game):
-    held = CartPoleGame(levels.schedule(WHAT), seed=5, steps_per_shot=4)
+    held = CartPoleGame(document_order.schedule(WHAT), seed=5, steps_per_shot=4)
     held.load(PLAIN)
     status, vectors = held.record(2, 2)
     assert (status, len(vectors), held.score) == (PLAYING, 2, 4)
@@ -103,9 +103,9 @@ class Lifetime:
 
 def test_a_game_asks_its_session_for_each_level_and_step(monkeypatch):
     monkeypatch.setattr(session, "Session", Lifetime)
-    game = CartPoleGame(levels.schedule(WHAT), seed=5, steps_per_shot=3)
+    game = CartPoleGame(document_order.schedule(WHAT), seed=5, steps_per_shot=3)
     lifetime = game._session
-    assert (lifetime.schedule, lifetime.given) == (levels.schedule(WHAT), {"seed": 5})
+    assert (lifetime.schedule, lifetime.given) == (document_order.schedule(WHAT), {"seed": 5})
     monkeypatch.setattr(CartPoleGame, "feature_vector", lambda self: self.score)
     monkeypatch.setattr(CartPoleGame, "_draw", lambda self, observation: observation)
     game.warm()
@@ -125,7 +125,7 @@ def test_a_game_asks_its_session_for_each_level_and_step(monkeypatch):
 
 
 def test_without_a_level_there_is_nothing_to_see():
-    empty = CartPoleGame(levels.schedule(evaluation()))
+    empty = CartPoleGame(document_order.schedule(evaluation()))
     empty.warm()
     assert (empty.picture(), empty.first_picture()) == (NO_PICTURE, NO_PICTURE)
     assert (empty.feature_vector(), empty.score, empty.hint()) == ({}, 0, [])
