@@ -12,6 +12,7 @@ import numpy as np
 
 import jaxsim
 from benchmarks.catalogue import CaseGroup, add_to
+from evaluation.json_types import JsonObject
 from jaxsim.parameters import Parameter
 
 CHANGED = 0.2
@@ -31,7 +32,7 @@ PAIRS = (
 )
 """Paths of the least and the greatest value of a range."""
 
-Values = dict[str, Any]
+Values = JsonObject
 
 
 def ends(parameter: Parameter) -> tuple[Any, ...]:

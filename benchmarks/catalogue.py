@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jaxsim
+from jaxsim.pytrees import Params
 
 
 @dataclass
@@ -57,7 +58,7 @@ def groups(**options: Any) -> list[CaseGroup]:
     return list(by_program.values())
 
 
-def add_to(by_program: dict[Any, CaseGroup], name: str, env: Any, params: Any) -> None:
+def add_to(by_program: dict[Any, CaseGroup], name: str, env: Any, params: Params) -> None:
     """Add a case to the group whose program can play it, or to a new one."""
     kind = env.name, getattr(env.config, "stacked", False)
     group = by_program.setdefault(kind, CaseGroup(env))

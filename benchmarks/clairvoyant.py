@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxsim.agents import Agent, NoveltyPrediction, mpc, repair, sight
 from jaxsim.agents.lookahead import BodyState, ForceField, LeanPlan, Model
 from jaxsim.agents.mpc import Budget
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.terms import wind
 from jaxsim.worlds.cartpole3d.types import (
@@ -96,7 +97,7 @@ def _world(state: State) -> BodyState:
 def _blocks(state: State) -> Sphere:
     """All blocks in the planner's form, (N,)."""
 
-    def joined(leaves: Any) -> jax.Array:
+    def joined(leaves: Leaf) -> jax.Array:
         return jnp.concatenate([jnp.atleast_1d(leaf) for leaf in leaves])
 
     p = Vector(*map(joined, zip(*(block.p for block in state.blocks), strict=True)))

@@ -35,6 +35,7 @@ from benchmarks.scores import Score
 from evaluation.files import write_whole
 from jaxsim import agents, rng
 from jaxsim.agents import Agent
+from jaxsim.pytrees import Params
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
 
 STEPS = 200  # of an episode
@@ -107,7 +108,7 @@ def _player(agent: Agent, slots: int, lanes: int) -> Any:
     """Compiled play of one episode a lane, of any level that is played with so many slots."""
     bare = environment("float32", slots)
 
-    def played(root: rng.Words, numbers: jax.Array, params: Any) -> tuple[jax.Array, Any]:
+    def played(root: rng.Words, numbers: jax.Array, params: Params) -> tuple[jax.Array, Any]:
         env = Opened(bare, params) if agent is clairvoyant else bare
         key = rng.fold(root, numbers)
         memory = jax.vmap(agent.init)(rng.to_key(rng.fold(key, AGENT)))

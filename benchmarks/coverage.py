@@ -12,11 +12,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from benchmarks.output import add_out, put_json
+from evaluation.json_types import JsonObject
 from evaluation.metrics import bootstrap_interval
 from evaluation.metrics.statistics import DEFAULT_LEVEL, wilson
 
@@ -95,7 +96,7 @@ def _cell(low: np.ndarray, high: np.ndarray, true: float) -> Coverage:
     return Coverage(float(covered.mean()), float(np.mean(np.asarray(high) - np.asarray(low))))
 
 
-def rows(samples: int) -> Iterator[dict[str, Any]]:
+def rows(samples: int) -> Iterator[JsonObject]:
     """Coverage by statistic, distribution and number of lifetimes."""
     for statistic, methods in STATISTICS.items():
         for name, draw in DRAWS.items():

@@ -20,10 +20,11 @@ from benchmarks.detection import cells
 from benchmarks.output import add_out, put_lines
 from jaxsim import agents
 from jaxsim.agents import Agent
+from jaxsim.pytrees import Observation
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 
-def compiled(agent: Agent, observation: Any) -> tuple[Any, float]:
+def compiled(agent: Agent, observation: Observation) -> tuple[Any, float]:
     """The agent's compiled decision, and the time of compiling, s."""
     key = jax.random.key(0)
     start = process_time()

@@ -24,8 +24,10 @@ import jaxsim
 from benchmarks.lockstep import play_episode
 from benchmarks.parity import environment, most_slots
 from evaluation.files import write_whole
+from evaluation.json_types import JsonObject
 from jaxsim import agents, rng
 from jaxsim.agents import Agent
+from jaxsim.pytrees import Params
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, EVALUATED
 from jaxsim.worlds.cartpole3d.original import hints
 
@@ -74,7 +76,7 @@ def cells(levels: list[int], difficulties: list[str]) -> Iterator[Cell]:
             yield level, difficulty
 
 
-def lanes_of(params: Any, lanes: int) -> Any:
+def lanes_of(params: Params, lanes: int) -> Any:
     """The same parameters in a number of lanes."""
     return jax.tree.map(lambda leaf: jnp.full(lanes, leaf, jnp.float32), params)
 
@@ -85,7 +87,7 @@ def _player(agent: Agent, slots: int) -> Any:
     env = environment("float32", slots)
 
     @jax.jit
-    def play(root: rng.Words, numbers: jax.Array, params: Any) -> tuple[jax.Array, jax.Array]:
+    def play(root: rng.Words, numbers: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
         key = rng.fold(root, numbers)
         memory = jax.vmap(agent.init)(rng.to_key(rng.fold(key, AGENT)))
         memory, out = play_episode(agent, env, params, key, jnp.ones(LANES, bool), memory)
@@ -114,7 +116,7 @@ def write(path: Path, agent: str, seed: int, rows: list[CellDetections]) -> None
     write_whole(path, f'{head[:-1]}, "rows": [\n{lines}\n]}}\n')
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path) -> JsonObject:
     """Read a JSON file of this benchmark; `rows` are `CellDetections`.
 
     Raises:

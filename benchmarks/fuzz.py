@@ -26,6 +26,7 @@ from benchmarks import bounds
 from benchmarks.catalogue import CaseGroup, groups
 from benchmarks.output import add_out, put_json
 from jaxsim import rng
+from jaxsim.pytrees import Params, State, Tree
 from jaxsim.worlds.cartpole3d import CartPole3D, state_from_arrays
 from jaxsim.worlds.cartpole3d.types import UNROLLED
 from jaxsim.worlds.world import all_finite
@@ -94,7 +95,7 @@ class GroupPrograms:
         start = self._start(rng.to_key(rng.fold(key, _START)), params)
         return self._play(start, key, params, np.uint32(limit), np.False_)
 
-    def follow(self, state: Any, key: rng.Words, case: np.ndarray) -> Tally:
+    def follow(self, state: State, key: rng.Words, case: np.ndarray) -> Tally:
         """Take a few steps from given states."""
         return self._play(state, key, self.params(case), np.uint32(FOLLOWED), np.True_)[0]
 
@@ -111,7 +112,7 @@ class GroupPrograms:
         names = [f"{self.names[c]}, episode {n}" for c, n in zip(case, number, strict=True)]
         return Hunt.of(names, _join(parts, count))
 
-    def states(self, case: np.ndarray, names: list[str], state: Any) -> Hunt:
+    def states(self, case: np.ndarray, names: list[str], state: State) -> Hunt:
         """Follow given states, leaves (S, ...), each under the parameters of a case, (S,)."""
         root = rng.words(jax.random.key(0))
         parts = []
@@ -158,7 +159,7 @@ def _join(parts: list[Tally], count: int) -> Tally:
 
 
 def _play(
-    env: Any, state: Any, key: rng.Words, params: Any, limit: jax.Array, stay: jax.Array
+    env: Any, state: State, key: rng.Words, params: Params, limit: jax.Array, stay: jax.Array
 ) -> tuple[Tally, jax.Array, Any]:
     """Take random actions and check all results.
 
@@ -175,7 +176,7 @@ def _play(
       `Tally`, the mask of lanes that are over, and the last states.
     """
 
-    def step(carry: Any) -> Any:
+    def step(carry: Tree) -> Tree:
         tick, over, state, tally = carry
         bits = rng.bits(rng.fold(key, _ACT), tick)
         action = (bits % jnp.uint32(env.num_actions)).astype(jnp.int32)
@@ -191,7 +192,7 @@ def _play(
         )
         return tick + 1, over | ended, result[1], tally
 
-    def unfinished(carry: Any) -> jax.Array:
+    def unfinished(carry: Tree) -> jax.Array:
         tick, over, *_ = carry
         return (tick < limit) & jnp.any(~over | stay)
 
@@ -203,7 +204,7 @@ def _play(
     return tally, over, state
 
 
-def _spoil(state: Any) -> Iterator[tuple[str, Any]]:
+def _spoil(state: State) -> Iterator[tuple[str, Any]]:
     """One lane's state with each floating-point number replaced in turn; (description, state)."""
     paths = jax.tree_util.tree_leaves_with_path(state)
     leaves, tree = [np.asarray(leaf) for _, leaf in paths], jax.tree.structure(state)

@@ -26,6 +26,7 @@ import numpy as np
 
 import jaxsim
 from benchmarks.output import add_out, put_json
+from evaluation.json_types import JsonObject
 from jaxsim import agents, backend
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "oracle"
@@ -40,7 +41,7 @@ PARTS = ("device", "parity", "same", "bench", "layouts")
 NO_DEVICE = 2
 """Exit code."""
 
-Values = dict[str, Any]
+Values = JsonObject
 
 
 def parity() -> Values:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.output import add_out, put_json
+from evaluation.json_types import JsonObject
 
 RUNS, BLOCKS, TASKS = 100, 24, 3
 TRAIN_ROWS, TEST_ROWS, EXPERT_ROWS = 100, 20, 400
@@ -225,7 +226,7 @@ def _least(call: Callable[[], Any]) -> float:
     return min(_seconds(call) for _ in range(REPEATS))
 
 
-def measure(peer: str | None) -> dict[str, Any]:
+def measure(peer: str | None) -> JsonObject:
     """Times of all programs, and the number of equal results.
 
     Args:

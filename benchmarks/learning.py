@@ -33,6 +33,7 @@ from benchmarks.learning_metrics import alarms, lifelong, mean_of, rate_of
 from benchmarks.outlook import outlook
 from evaluation import l2m, scanner
 from evaluation.files import write_json
+from evaluation.json_types import JsonObject
 from evaluation.records import Records
 from evaluation.schedule import Block, Schedule
 from jaxsim import agents, training
@@ -57,7 +58,7 @@ class WarmTimer:
         """Record the progress and the times."""
         self.marks.append((done, time.perf_counter(), time.process_time()))
 
-    def since_first(self, length: np.ndarray) -> dict[str, Any]:
+    def since_first(self, length: np.ndarray) -> JsonObject:
         """Steps and seconds after the first mark; `length` is (L, E)."""
         (done, *start), *_, (_, *end) = self.marks
         steps = int(length[:, done // len(length) :].sum())
@@ -73,7 +74,7 @@ class WarmTimer:
 
 def play(
     schedule: Schedule, agent: agents.Agent, options: argparse.Namespace
-) -> tuple[Records, dict[str, Any]]:
+) -> tuple[Records, JsonObject]:
     """Play a schedule; return the records, and the cost after the first call."""
     clock = WarmTimer()
     records = scanner.play(
@@ -181,7 +182,7 @@ def novelty(options: argparse.Namespace) -> None:
     save(options, "novelty", result)
 
 
-def common(options: argparse.Namespace) -> dict[str, Any]:
+def common(options: argparse.Namespace) -> JsonObject:
     """Entries of every result: agent, settings and versions."""
     return {
         "agent": options.agent,
@@ -193,7 +194,7 @@ def common(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def save(options: argparse.Namespace, name: str, result: dict[str, Any]) -> None:
+def save(options: argparse.Namespace, name: str, result: JsonObject) -> None:
     """Write a result, and show it."""
     write_json(options.folder / f"{name}.json", result)
     print(json.dumps(result), flush=True)
@@ -224,14 +225,14 @@ def syllabus(options: argparse.Namespace) -> None:
 
 def speed(given: argparse.Namespace) -> None:
     """Learning, only playing with the network, only the environment, and the peer, in turn."""
-    rounds: dict[str, list[dict[str, Any]]] = {}
+    rounds: dict[str, list[JsonObject]] = {}
     train = given.episodes
 
-    def ours(name: str, agent: str, learning: bool) -> Callable[[], dict[str, Any]]:
+    def ours(name: str, agent: str, learning: bool) -> Callable[[], JsonObject]:
         schedule = of_levels(["200:easy"], train, learning)
         return lambda: play(schedule, agents.get(agent), given)[1]
 
-    programs: dict[str, Callable[[], dict[str, Any]]] = {
+    programs: dict[str, Callable[[], JsonObject]] = {
         "ppo learns": ours("ppo", "ppo", True),
         "pd, environment only": ours("pd", "pd", False),
     }

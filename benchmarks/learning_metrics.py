@@ -1,11 +1,11 @@
 """Numbers on what learners learned, from the records of their lifetimes."""
 
 import argparse
-from typing import Any
 
 import numpy as np
 
 from benchmarks import experts
+from evaluation.json_types import JsonObject
 from evaluation.metrics.novelty.cells import wilson
 from evaluation.records import Records
 from evaluation.report import summarise_records
@@ -39,7 +39,7 @@ def alarms(records: Records) -> np.ndarray:
 
 def lifelong(
     records: Records, expert_records: experts.Experts, options: argparse.Namespace
-) -> dict[str, Any]:
+) -> JsonObject:
     """Every metric of a syllabus, beside its experts."""
     schedule = records.schedule
     report = summarise_records(records, window=options.window).to_json()

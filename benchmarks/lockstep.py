@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxsim import counters, rng
 from jaxsim.agents import Agent, NoveltyPrediction
 from jaxsim.lanes.state import where
+from jaxsim.pytrees import Params, Tree
 
 
 @jax.tree_util.register_dataclass
@@ -28,7 +29,7 @@ class LockstepTotals:
 
 
 def play_episode(
-    agent: Agent, env: Any, params: Any, key: rng.Words, active: jax.Array, memory: Any
+    agent: Agent, env: Any, params: Params, key: rng.Words, active: jax.Array, memory: Tree
 ) -> tuple[Any, LockstepTotals]:
     """Play one episode in every lane until the last active one is over.
 
@@ -46,7 +47,7 @@ def play_episode(
     state = env.start(rng.to_key(rng.fold(key, counters.RESET)), params)
     memory = jax.vmap(agent.begin)(memory, rng.to_key(rng.fold(key, counters.BEGIN)))
 
-    def step(carry: Any) -> Any:
+    def step(carry: Tree) -> Tree:
         tick, over, observation, state, memory, outcome = carry
         act_key = rng.to_key(rng.fold(key, counters.ACT, tick))
         action, prediction, new_memory = jax.vmap(agent.act)(memory, observation, act_key)
@@ -68,10 +69,10 @@ def play_episode(
         after = where(idle, outcome, after)
         return tick + 1, over | terminated | truncated, observation, state, memory, after
 
-    def unfinished(carry: Any) -> jax.Array:
+    def unfinished(carry: Tree) -> jax.Array:
         return jnp.any(~carry[1])
 
-    carry: Any = jnp.uint32(0), ~active, env.observe(state), state, memory, _nothing_yet(active)
+    carry: Tree = jnp.uint32(0), ~active, env.observe(state), state, memory, _nothing_yet(active)
     *_, memory, outcome = jax.lax.while_loop(unfinished, step, carry)
     return memory, outcome
 

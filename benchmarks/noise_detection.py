@@ -24,8 +24,10 @@ import numpy as np
 
 import jaxsim
 from evaluation.files import write_whole
+from evaluation.json_types import JsonObject
 from jaxsim import agents
 from jaxsim.agents import directions
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d import Params
 
 TRAINING, BEFORE, NOVEL = 10, 5, 30
@@ -110,19 +112,19 @@ def play(rows: list[dict[str, float]], noise: tuple[float, ...], novel: int, see
     return Played(*(np.stack(leaves) for leaves in zip(*reports, strict=True)))
 
 
-def _floats(params: Any) -> Any:
+def _floats(params: Params) -> Any:
     return jax.tree.map(jnp.float32, params)
 
 
 def _episode(
-    env: Any, agent: Any, memory: Any, key: jax.Array, params: Any, is_nominal: jax.Array
+    env: Any, agent: Any, memory: Tree, key: jax.Array, params: Params, is_nominal: jax.Array
 ) -> tuple[Any, Any]:
     """Play an episode of one lane; return the memory, and a report of it."""
     memory = replace(memory, detector=replace(memory.detector, nominal=is_nominal))
     memory = agent.begin(memory, key)
     observation, state = env.reset(key, params)
 
-    def tick(carry: Any, _: Any) -> tuple[Any, None]:
+    def tick(carry: Tree, _: Any) -> tuple[Any, None]:
         memory, observation, state, done, probability = carry
         action, prediction, after = agent.act(memory, observation, key)
         observation_after, state_after, _, ended, cut, _ = env.step(key, state, action, params)
@@ -150,7 +152,7 @@ def delays(alarms: np.ndarray) -> np.ndarray:
     return np.where(alarms.any(axis=0), alarms.argmax(axis=0) + 1, len(alarms) + 1)
 
 
-def measure(noise: str, lifetimes: int, repeats: int, seed: int) -> dict[str, Any]:
+def measure(noise: str, lifetimes: int, repeats: int, seed: int) -> JsonObject:
     """False alarms with a noise, and delays of changes of several sizes.
 
     Args:
@@ -168,7 +170,7 @@ def measure(noise: str, lifetimes: int, repeats: int, seed: int) -> dict[str, An
         for effect in EFFECTS
     ]
     changed = [{CHANGES[name][0]: CHANGES[name][1](size)} for name, _, size in rows]
-    report: dict[str, Any] = {
+    report: JsonObject = {
         "noise": dict(zip(KINDS, sizes, strict=True)),
         "lifetimes": lifetimes,
         "episodes": LIFETIME,

@@ -41,6 +41,7 @@ from jaxsim import agents, counters, novelty, rng
 from jaxsim.agents import Agent
 from jaxsim.novelty import FAMILIES, Novelty
 from jaxsim.novelty.families import check_together
+from jaxsim.pytrees import Params, Tree
 from jaxsim.worlds.cartpole3d import CartPole3D
 from jaxsim.worlds.cartpole3d.types import UNROLLED
 
@@ -149,7 +150,7 @@ class SampleGroup:
     """Samples that one environment plays, and their parameters, leaves (V,), row 0 nominal."""
 
     env: CartPole3D
-    params: Any
+    params: Params
     places: np.ndarray  # (V - 1,) of the samples
 
 
@@ -176,7 +177,7 @@ def _player(agent: Agent, env: CartPole3D) -> Any:
     """Compiled play of one episode a lane."""
 
     @jax.jit
-    def play(root: rng.Words, numbers: jax.Array, params: Any) -> jax.Array:
+    def play(root: rng.Words, numbers: jax.Array, params: Params) -> jax.Array:
         key = rng.fold(root, numbers)
         memory = jax.vmap(agent.init)(rng.to_key(rng.fold(key, AGENT)))
         shown_env = Opened(env, params) if agent is clairvoyant else env
@@ -223,14 +224,14 @@ def _comparison(env: CartPole3D) -> Any:
     act = jax.vmap(partial(agents.get("pd").act, ()))
 
     @jax.jit
-    def compare(key: rng.Words, params: Any, nominal: Any) -> jax.Array:
+    def compare(key: rng.Words, params: Params, nominal: Any) -> jax.Array:
         # Both worlds are lanes of one batch: those of the nominal world come first.
         both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), nominal, params)
         twice = jax.tree.map(lambda word: jnp.concatenate([word, word]), key)
         lanes = key.a.shape[0]
         split = (slice(None, lanes), slice(lanes, None))
 
-        def tick(carry: Any) -> Any:
+        def tick(carry: Tree) -> Any:
             number, first, observation, state = carry
             halves = [jax.tree.map(lambda leaf, h=h: leaf[h], observation) for h in split]
             # It is a difference, too, if only one of the episodes has ended.
@@ -243,7 +244,7 @@ def _comparison(env: CartPole3D) -> Any:
             observation, state, *_ = env.step(step_key, state, action, both)
             return number + 1, first, observation, state
 
-        def unfinished(carry: Any) -> jax.Array:
+        def unfinished(carry: Tree) -> jax.Array:
             number, first, _, state = carry
             over = state.done[:lanes] & state.done[lanes:]
             return (number <= STEPS) & jnp.any((first == STEPS) & ~over)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxsim.agents import Agent, NoveltyPrediction
 from jaxsim.agents.leans import LEANS
 from jaxsim.lean_actions import Leaned
+from jaxsim.pytrees import Tree
 
 UPRIGHT, GAP, ENOUGH, END, SIZE = 3.0, 0.5, 0.1, 0.3, 0.05
 """Weights found by hand on other episodes: of the share of time upright, of the gap, 1/m, up to so
@@ -16,7 +17,7 @@ many m, of the lean at the end, 1/rad, and of the size of the lean, 1/rad."""
 
 
 def _act(
-    memory: Any, observation: Leaned, key: jax.Array
+    memory: Tree, observation: Leaned, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Any]:
     ahead, size = observation.outlook, np.hypot(*LEANS.T)
     worth = UPRIGHT * ahead.upright + GAP * jnp.minimum(ahead.gap, ENOUGH)

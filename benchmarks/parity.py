@@ -21,7 +21,9 @@ import numpy as np
 import jaxsim
 from benchmarks import parity_cartpole, parity_cartpole2d
 from benchmarks.output import add_out, put_json
+from evaluation.json_types import JsonObject
 from jaxsim.agents import reference
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
 from jaxsim.worlds.cartpole3d.blocks.slots import inward, outward
@@ -59,7 +61,7 @@ class Case:
     levels: frozenset[int] | None = None  # that share its program; None for all
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> JsonObject:
         """Parameters by path."""
         named = {"novelty/level": self.level, "novelty/difficulty": self.difficulty}
         return {**named, **self.changes}
@@ -166,15 +168,15 @@ def stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
-def chosen(tree: Any, lanes: Any) -> Any:
+def chosen(tree: Tree, lanes: Any) -> Any:
     """Choose lanes."""
     return jax.tree.map(lambda leaf: leaf[lanes], tree)
 
 
-def pad(tree: Any, lanes: int = LANES) -> Any:
+def pad(tree: Tree, lanes: int = LANES) -> Any:
     """Repeat the last lane; in NumPy, which compiles nothing for yet another number of lanes."""
 
-    def one(leaf: Any) -> np.ndarray:
+    def one(leaf: Leaf) -> np.ndarray:
         leaf = np.asarray(leaf)
         return np.concatenate([leaf, np.repeat(leaf[-1:], lanes - len(leaf), axis=0)])
 
@@ -307,7 +309,7 @@ def _episodes(
 ) -> jax.Array:
     key = jax.random.key(0)
 
-    def tick(k: Any, carry: Any) -> Any:
+    def tick(k: Any, carry: Tree) -> Any:
         observation, state, used = carry
         action = policy(observation, gains)
         if supplies is not None:
@@ -353,7 +355,7 @@ def _same_lengths(all_cases: list[Case], slots: int) -> np.ndarray:
     return np.asarray(ours) == np.concatenate(lengths)
 
 
-def compare(recordings: Path, trajectories: Path) -> dict[str, Any]:
+def compare(recordings: Path, trajectories: Path) -> JsonObject:
     """Errors by world; a world without recorded data has the reason in place of its rows.
 
     Args:
@@ -369,7 +371,7 @@ def compare(recordings: Path, trajectories: Path) -> dict[str, Any]:
     }
 
 
-def errors_by_level(folder: Path) -> dict[str, Any]:
+def errors_by_level(folder: Path) -> JsonObject:
     """Errors of ticks and resets of CartPole3D, and lengths of episodes in closed loop."""
     all_cases = list(cases(folder))
     if not all_cases:

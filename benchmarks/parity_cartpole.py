@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from evaluation.json_types import JsonObject
 from jaxsim.worlds import cartpole
 
 DTYPES = ("float32", "float64")
@@ -56,7 +57,7 @@ def read(path: Path) -> list[Trajectory]:
     return [_trajectory(values) for values in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def _trajectory(values: dict[str, Any]) -> Trajectory:
+def _trajectory(values: JsonObject) -> Trajectory:
     action, after, _, over = zip(*values["steps"], strict=True)
     return Trajectory(
         np.array([values["s0"], *after]),
@@ -155,7 +156,7 @@ def _scan(dtype: str, start: cartpole.State, actions: jax.Array, params: cartpol
     return state.step, *out
 
 
-def errors_by_dtype(path: Path) -> dict[str, Any]:
+def errors_by_dtype(path: Path) -> JsonObject:
     """Errors of one step and lengths of free runs, in both precisions.
 
     Needs `jax_enable_x64`.
@@ -166,7 +167,7 @@ def errors_by_dtype(path: Path) -> dict[str, Any]:
     return {"rows": [_errors(trajectories, dtype) for dtype in DTYPES]}
 
 
-def _errors(trajectories: list[Trajectory], dtype: str) -> dict[str, Any]:
+def _errors(trajectories: list[Trajectory], dtype: str) -> JsonObject:
     errors = np.abs(one_step(trajectories, dtype).errors)
     ended = ended_early(trajectories)
     same = free_run(ended, dtype).lengths == [t.length for t in ended]

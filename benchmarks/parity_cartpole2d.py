@@ -15,6 +15,8 @@ import numpy as np
 
 import jaxsim
 from benchmarks.parity_cartpole import ERRORS
+from evaluation.json_types import JsonObject
+from jaxsim.pytrees import Params, State
 from jaxsim.worlds import cartpole2d
 from tests.oracles.twin_cartpole2d import Twin
 
@@ -136,18 +138,18 @@ def free_run(level: int, difficulty: str, recorded: list[RecordedEpisode]) -> Fr
 
 
 @jax.jit
-def _play(start: Any, actions: jax.Array, params: Any) -> Any:
+def _play(start: State, actions: jax.Array, params: Params) -> Any:
     env = cartpole2d.CartPole2D(cartpole2d.Config(dtype="float64"))
     key = jax.random.key(0)  # nothing is drawn in a step
 
-    def step(state: Any, action: jax.Array) -> Any:
+    def step(state: State, action: jax.Array) -> Any:
         _, state, reward, terminated, truncated, _ = env.step(key, state, action, params)
         return state, (state.motion, reward, terminated, truncated)
 
     return jax.lax.scan(step, start, actions)[1]
 
 
-def errors_by_level(folder: Path) -> dict[str, Any]:
+def errors_by_level(folder: Path) -> JsonObject:
     """Largest errors of each level and difficulty in free runs.
 
     Needs `jax_enable_x64`.

@@ -24,6 +24,7 @@ import numpy as np
 
 import jaxsim
 from benchmarks.output import add_out, put_json
+from evaluation.json_types import JsonObject
 from jaxsim import agents, counters
 from jaxsim.lanes.crew import MULTIPLE, Crew
 from jaxsim.lanes.lists import Batch, Rounds
@@ -76,7 +77,7 @@ class Profile(NamedTuple):
         """Time of a step if free ticks ran at a core's limit, ns."""
         return self.total - self.nanoseconds["free ticks"] * (1 - self.free_rate * 1e9 / self.most)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Numbers of the page; rates are operations of a nanosecond."""
         return {
             "nanoseconds": {part: self.nanoseconds[part] for part in PARTS},

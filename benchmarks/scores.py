@@ -26,7 +26,9 @@ import jaxsim
 from benchmarks.lockstep import play_episode
 from benchmarks.output import add_out, put_json
 from benchmarks.parity import environment, most_slots
+from evaluation.json_types import JsonObject
 from jaxsim import agents, rng
+from jaxsim.pytrees import Params
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
@@ -70,7 +72,7 @@ def _player(slots: int, levels: frozenset[int] | None) -> Any:
     acts = [agents.get(policy).act for policy in POLICIES]
 
     @jax.jit
-    def play(policy: jax.Array, root: rng.Words, numbers: jax.Array, params: Any) -> jax.Array:
+    def play(policy: jax.Array, root: rng.Words, numbers: jax.Array, params: Params) -> jax.Array:
         agent = agents.Agent("any", partial(jax.lax.switch, policy, acts))
         key = rng.fold(root, numbers)
         active = jnp.ones(CHUNK, bool)
@@ -147,7 +149,7 @@ def gaps(by_cell: Mapping[Cell, np.ndarray]) -> dict[tuple[Cell, Cell], Gap]:
     }
 
 
-def measure(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
+def measure(folder: Path, episodes: int, seed: int) -> JsonObject:
     """Scores of all cells with corrected p-values, and the gaps under `pd`."""
     theirs = {policy: original(folder, policy) for policy in POLICIES}
     keys = [(p, cell) for p in POLICIES for cell in sorted(theirs[p])]

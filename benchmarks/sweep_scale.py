@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.json_types import JsonObject
+
 PLAIN = "import sys; from evaluation.cli import main; sys.exit(main())"
 
 
@@ -123,9 +125,7 @@ def main() -> None:
             "gravity = {linear = [2, 20], count = 1000}\n"
             '"pole/length" = {log = [0.5, 5], count = 100}\nseed = {integers = [0, 9]}\n'
         )
-        results: dict[str, Any] = {
-            "plan of 10^6 cells": command("plan", file, "--out", folder / "m")
-        }
+        results: JsonObject = {"plan of 10^6 cells": command("plan", file, "--out", folder / "m")}
         results["bytes of plan.json"] = (folder / "m" / "plan.json").stat().st_size
         names(folder / "plan", arguments.units)
         results["status"] = command("status", folder / "plan")

@@ -18,11 +18,11 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from defusedxml import ElementTree
 
 from evaluation.files import write_json
+from evaluation.json_types import JsonObject
 from tools.islands import DOCS
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +73,7 @@ def rows() -> list[ClientTool]:
     return [ClientTool(**{**row, "tests": tuple(row["tests"])}) for row in table]
 
 
-def results() -> Iterator[dict[str, Any]]:
+def results() -> Iterator[JsonObject]:
     """Version of the client and number of passed tests of each row."""
     for row in rows():
         print(f"{row.client} ...", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
 """Islands of docs/compatibility.md, from the tests that `tools.compatibility` ran."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from evaluation.json_types import JsonMapping
 from tools.compatibility import MAKE, ClientTool, rows
 from tools.islands import NONE, Islands, measured, table
 
@@ -12,7 +12,7 @@ def islands() -> Islands:
     return {"tests": tests(rows(), measured("compatibility.json"))}
 
 
-def tests(all_rows: Sequence[ClientTool], results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def tests(all_rows: Sequence[ClientTool], results: Sequence[JsonMapping]) -> Iterator[str]:
     """Clients with versions, use cases and tests.
 
     Raises:
@@ -25,7 +25,7 @@ def tests(all_rows: Sequence[ClientTool], results: Sequence[Mapping[str, Any]]) 
     return table(head, (_cells(row, result) for row, result in pairs))
 
 
-def _cells(row: ClientTool, result: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(row: ClientTool, result: JsonMapping) -> tuple[str, ...]:
     passed = result["passed"]
     names = ", ".join(f"`{name}`" for name in row.tests) or "all"
     return (

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
+from evaluation.json_types import JsonObject
 from tools.islands import Islands, measured, table
 
 
@@ -15,7 +15,7 @@ def islands() -> Islands:
     return {"samples": f"{values['samples']:,} samples", **tables}
 
 
-def coverage(rows: list[dict[str, Any]]) -> Iterator[str]:
+def coverage(rows: list[JsonObject]) -> Iterator[str]:
     """Coverage in per cent and mean width of the intervals of a statistic."""
     lines = (
         (

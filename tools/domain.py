@@ -11,7 +11,7 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,9 @@ import numpy as np
 
 import jaxsim
 from benchmarks.output import add_out, put
+from evaluation.json_types import JsonMapping, JsonObject
 from jaxsim import agents
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d.env import CartPole3D
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level, levels
 from jaxsim.worlds.cartpole3d.original import messages
@@ -59,7 +61,7 @@ class _Extremes(NamedTuple):
     blocks: Any
 
 
-def domain(chosen: Iterable[Level] = ()) -> dict[str, Any]:
+def domain(chosen: Iterable[Level] = ()) -> JsonObject:
     """The specification as JSON values.
 
     Args:
@@ -105,7 +107,7 @@ def domain(chosen: Iterable[Level] = ()) -> dict[str, Any]:
     }
 
 
-def _episode(env: CartPole3D) -> dict[str, Any]:
+def _episode(env: CartPole3D) -> JsonObject:
     limit = float(Params().lean_limit)
     return {
         "tick": float(np.round(env.dt(Params()), 6)),
@@ -116,14 +118,14 @@ def _episode(env: CartPole3D) -> dict[str, Any]:
     }
 
 
-def _actions() -> list[dict[str, Any]]:
+def _actions() -> list[JsonObject]:
     force = float(Params().force)
     return [
         {"name": name, "force": [force * part for part in DIRECTIONS[name]]} for name in ACTIONS
     ]
 
 
-def _sensors(ranges: Ranges) -> dict[str, Any]:
+def _sensors(ranges: Ranges) -> JsonObject:
     return {
         part: {
             name: {"bounds": _bounds(part, name), "observed": list(ranges[part][name])}
@@ -176,7 +178,7 @@ def _play(
         jax.vmap(agent.init)(jax.random.split(begins, lanes)), jax.random.split(begins, lanes)
     )
 
-    def tick(carry: Any, number: jax.Array) -> tuple[Any, None]:
+    def tick(carry: Tree, number: jax.Array) -> tuple[Any, None]:
         observation, state, memory, low, high = carry
         act_keys = jax.random.split(jax.random.fold_in(acts, number), lanes)
         action, _, memory = jax.vmap(agent.act)(memory, observation, act_keys)
@@ -261,7 +263,7 @@ def _listed(ranges: Ranges) -> dict[str, dict[str, list[float]]]:
     return {part: {name: list(ends) for name, ends in of.items()} for part, of in ranges.items()}
 
 
-def dumps(specification: Mapping[str, Any]) -> str:
+def dumps(specification: JsonMapping) -> str:
     """The specification as text; a list of numbers is on one line."""
     text = json.dumps(specification, indent=2, allow_nan=False)
     return re.sub(r"\[[-+.e\d,\s]+\]", lambda pair: " ".join(pair[0].split()), text) + "\n"

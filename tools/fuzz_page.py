@@ -1,9 +1,9 @@
 """Islands of docs/fuzz.md, measured by `benchmarks.fuzz`."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from benchmarks.fuzz import SPOILT
+from evaluation.json_types import JsonObject
 from tools.islands import Islands, measured, table
 
 SHOWN = 20
@@ -15,7 +15,7 @@ def islands() -> Islands:
     return islands_of(measured("fuzz.json"))
 
 
-def islands_of(values: dict[str, Any]) -> Islands:
+def islands_of(values: JsonObject) -> Islands:
     """Islands of the results of all hunts."""
     leaks = [leak for hunt in values["hunts"] for leak in hunt["leaks"]]
     return {
@@ -27,7 +27,7 @@ def islands_of(values: dict[str, Any]) -> Islands:
     }
 
 
-def hunts(rows: list[dict[str, Any]]) -> Iterator[str]:
+def hunts(rows: list[JsonObject]) -> Iterator[str]:
     """Totals of each hunt."""
     numbers = ("tries", "steps", "flagged")
     lines = (

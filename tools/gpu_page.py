@@ -1,12 +1,12 @@
 """Islands of docs/gpu.md, from what `make gpu-check` measured."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from evaluation.json_types import JsonObject
 from tools.islands import Islands, measured, table
 
 
-def checks(values: dict[str, Any]) -> Iterator[str]:
+def checks(values: JsonObject) -> Iterator[str]:
     """What holds on the device, and how fast it plays."""
     device, bench = values["device"], values["bench"]
     ticks, same = values["parity"]["ticks"]["free"], values["same"]
@@ -35,7 +35,7 @@ def checks(values: dict[str, Any]) -> Iterator[str]:
     yield from table(["what", "result"], rows)
 
 
-def layouts(values: dict[str, Any]) -> Iterator[str]:
+def layouts(values: JsonObject) -> Iterator[str]:
     """Speed by layout."""
     rows = [
         [

@@ -1,8 +1,8 @@
 """Islands of docs/l2metrics.md, measured by `benchmarks.l2metrics`."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from evaluation.json_types import JsonObject
 from evaluation.metrics.l2m.lifetimes import SINGLE_ATOL, SINGLE_RTOL
 from tools.islands import NONE, Islands, measured, table
 
@@ -24,10 +24,10 @@ def islands() -> Islands:
     }
 
 
-def commands(rows: list[dict[str, Any]]) -> Iterator[str]:
+def commands(rows: list[JsonObject]) -> Iterator[str]:
     """Times of the command beside the peer's."""
 
-    def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    def cells(row: JsonObject) -> tuple[str, ...]:
         ours, peer = row["ours"], row["peer"]
         theirs = (NONE, NONE) if peer is None else (f"{peer:.2f}", f"{peer / ours:.1f}")
         return row["case"], f"{ours:.2f}", *theirs

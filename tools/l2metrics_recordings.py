@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from evaluation.json_types import JsonObject
 from tests.evaluation.l2m.random_logs import write_case
 
 SEEDS = range(16)
@@ -22,7 +23,7 @@ OUT = Path(__file__).parents[1] / "tests" / "data" / "l2m" / "l2metrics_3_1.json
 LEFT_OUT = ("run_id", "runtime", "complexity", "difficulty", "scenario_type", "metrics_column")
 
 
-def record(peer: str, seed: int) -> list[dict[str, Any]]:
+def record(peer: str, seed: int) -> list[JsonObject]:
     """Run the peer on one case; one mapping for each call that computes metrics."""
     results = []
     with tempfile.TemporaryDirectory() as folder:

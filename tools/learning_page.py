@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from benchmarks.learning import TEST
 from benchmarks.learning_metrics import mean_of
+from evaluation.json_types import JsonObject
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, NOMINAL
 from tools.islands import DOCS, Islands, measured, table
 
@@ -24,7 +24,7 @@ IN_GUIDE = {
 }
 """Metrics that the guide shows."""
 
-Result = dict[str, Any]
+Result = JsonObject
 Syllabi = dict[str, list[Result]]
 """Results of each syllabus, one an agent, the plain learner first."""
 
@@ -144,7 +144,7 @@ def novel_levels(result: Result) -> list[int]:
     return sorted(levels - {NOMINAL})
 
 
-def _rate(entry: dict[str, Any]) -> str:
+def _rate(entry: JsonObject) -> str:
     mean, low, high = (100 * entry[key] for key in ("mean", "low", "high"))
     return f"{mean:.1f} % [{low:.1f}, {high:.1f}]"
 
@@ -166,7 +166,7 @@ def metrics(group: Sequence[Result]) -> Iterator[str]:
     return table(("metric", *head), [*rows, ("forgetting", *forgotten)])
 
 
-def _entry(entry: dict[str, Any]) -> str:
+def _entry(entry: JsonObject) -> str:
     """A metric with its interval."""
     if entry["mean"] is None:
         return ""

@@ -4,14 +4,14 @@
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from benchmarks.noise_detection import KINDS, NOVEL
+from evaluation.json_types import JsonObject
 from evaluation.metrics.novelty.cells import wilson
 from tools.islands import Islands, measured, table
 
 
-def false_alarms(values: dict[str, Any]) -> Iterator[str]:
+def false_alarms(values: JsonObject) -> Iterator[str]:
     """Lifetimes without a change, by noise."""
     head = [kind.removeprefix("noise_") for kind in KINDS]
     rows = []
@@ -22,7 +22,7 @@ def false_alarms(values: dict[str, Any]) -> Iterator[str]:
     yield from table([*head, "episodes", "lifetimes with a false alarm"], rows)
 
 
-def delays(values: dict[str, Any]) -> Iterator[str]:
+def delays(values: JsonObject) -> Iterator[str]:
     """Mean delays by change and size, beside CUSUM."""
     rows = []
     for one in values["noises"]["middle"]["changes"]:

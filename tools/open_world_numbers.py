@@ -9,15 +9,14 @@ They are kept in docs/open-world.json; what is not given stays.
 
 import argparse
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks import novelty_space
 from evaluation.files import write_json
+from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.sailon import novelties
 from jaxsim.novelty import FAMILIES
 from tools.islands import DOCS, measured
@@ -26,16 +25,16 @@ from tools.open_world_page import FILE, MEASURES, STARTS, missed
 QUARTILES = (0.25, 0.5, 0.75)
 
 
-def of_calibration(path: Path) -> dict[str, Any]:
+def of_calibration(path: Path) -> JsonObject:
     """Numbers of the page on calibrated samples."""
     table = pq.read_table(path).to_pydict()
     names, degenerate = np.array(table["name"]), np.array(table["degenerate"])
     composed = np.array(["+" in name for name in names])
     groups = {"compositions of two": composed, "all": np.ones(len(names), bool)}
     groups |= {name: names == name for name in FAMILIES}
-    rows: dict[str, Any] = {}
+    rows: JsonObject = {}
     for name, mask in groups.items():
-        row: dict[str, Any] = {"samples": int(mask.sum())}
+        row: JsonObject = {"samples": int(mask.sum())}
         for kind in ("same", "lost"):
             row[kind] = int((degenerate[mask] == kind).sum())
         for kind in ("control", "first"):
@@ -45,7 +44,7 @@ def of_calibration(path: Path) -> dict[str, Any]:
     return rows
 
 
-def of_report(path: Path) -> dict[str, Any]:
+def of_report(path: Path) -> JsonObject:
     """Numbers of the page from a report of `jaxsim sailon evaluate --novelties`."""
     report = json.loads(path.read_text(encoding="utf-8"))
     places = ("overall", "splits", "difficulties", "levels")
@@ -65,7 +64,7 @@ def of_report(path: Path) -> dict[str, Any]:
     return {"agent": agent, "settings": settings, "timing": timing, "rows": rows}
 
 
-def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
+def differing(report: JsonMapping, starts: int) -> dict[str, float]:
     """Expected share of trials in which any report differs, for families with a missed trial.
 
     It follows from the share of other starts in which a report differs from that of the nominal
@@ -85,11 +84,11 @@ def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
     return {name: round(float(np.mean(values)), 4) for name, values in shares.items()}
 
 
-def of_parity(path: Path) -> dict[str, Any]:
+def of_parity(path: Path) -> JsonObject:
     """Read the numbers in the output of `python -m tests.parity.bullet_novelties`."""
     lines = path.read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if "samples; largest errors" in line)
-    comparison: dict[str, Any] = {"samples": int(lines[start].split()[0]), "kinds": {}}
+    comparison: JsonObject = {"samples": int(lines[start].split()[0]), "kinds": {}}
     for line in lines[start + 1 :]:
         if line.startswith(" "):
             break
@@ -108,7 +107,7 @@ def main() -> None:
     )
     parser.add_argument("--parity", type=Path, metavar="FILE", help="output of bullet_novelties")
     a = parser.parse_args()
-    numbers: dict[str, Any] = measured(FILE)
+    numbers: JsonObject = measured(FILE)
     if a.calibration:
         numbers["calibration"] = of_calibration(a.calibration)
     for path in a.report:

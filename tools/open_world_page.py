@@ -1,8 +1,8 @@
 """Islands of docs/open-world.md: families, and what was measured of them."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from evaluation.json_types import JsonMapping, JsonObject
 from jaxsim.novelty import FAMILIES, Family
 from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 from tools.islands import NONE, Islands, measured, table
@@ -57,7 +57,7 @@ def _parameters(family: Family) -> Iterator[str]:
         yield "one of " + ", ".join(f"`{p}` {v:g}" for group in family.choices for p, v in group)
 
 
-def calibration(samples: Mapping[str, Any]) -> Iterator[str]:
+def calibration(samples: JsonMapping) -> Iterator[str]:
     """Difficulties of calibrated samples."""
     rows = (
         (
@@ -72,7 +72,7 @@ def calibration(samples: Mapping[str, Any]) -> Iterator[str]:
     return table((*head, "first tick"), rows)
 
 
-def missed(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def missed(report: JsonMapping) -> list[JsonObject]:
     """Rows of families and compositions with a missed trial."""
     rows = [row for row in report["rows"] if row["place"] == "levels"]
     return sorted(
@@ -81,7 +81,7 @@ def missed(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     )
 
 
-def evaluations(reports: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def evaluations(reports: Iterable[JsonMapping]) -> Iterator[str]:
     """Settings and cost of each evaluation, and detection where anything differs."""
     rows = []
     for report in reports:
@@ -104,7 +104,7 @@ def evaluations(reports: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     return table((*head, "CPU s", "trials that differ, expected", "of these detected"), rows)
 
 
-def trials(report: Mapping[str, Any]) -> Iterator[str]:
+def trials(report: JsonMapping) -> Iterator[str]:
     """Detection and performance of an agent, by split and difficulty."""
     rows = (
         (
@@ -119,7 +119,7 @@ def trials(report: Mapping[str, Any]) -> Iterator[str]:
     return table((f"trials of `{report['agent']}`", *head), rows)
 
 
-def missed_families(report: Mapping[str, Any]) -> Iterator[str]:
+def missed_families(report: JsonMapping) -> Iterator[str]:
     """Families with missed trials, and how many of these trials differ from level 200 at all."""
     rows = (
         (
@@ -141,7 +141,7 @@ def _cell(value: float | None, interval: list[float | None] | None) -> str:
     return f"{value:.3f}" + (f" ({' to '.join(ends)})" if ends else "")
 
 
-def parity(comparison: Mapping[str, Any]) -> Iterator[str]:
+def parity(comparison: JsonMapping) -> Iterator[str]:
     """Largest errors of a tick beside live PyBullet."""
     words = {"free": "no contact", "wall": "walls", "pair": "blocks", "structure": "cart or pole"}
     rows = (

@@ -1,14 +1,14 @@
 """Islands of docs/parity.md, measured by `benchmarks.parity`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
+from evaluation.json_types import JsonMapping
 from tools.islands import Islands, measured, table
 
 CONTACTS = {"free": "no contact", "wall": "walls", "pair": "blocks", "structure": "cart or pole"}
 ERRORS = ("position (m)", "velocity (m/s)", "angle (rad)", "rate (rad/s)")
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[JsonMapping]
 
 
 def islands() -> Islands:
@@ -16,7 +16,7 @@ def islands() -> Islands:
     return islands_of(measured("parity.json"))
 
 
-def islands_of(values: Mapping[str, Any]) -> Islands:
+def islands_of(values: JsonMapping) -> Islands:
     """Islands of a comparison; a world that was left out has the reason in place of its tables."""
     rows = values["CartPole3D"].get("rows", [])
     same, episodes = (sum(row[key] for row in rows) for key in ("same_length", "episodes"))
@@ -29,13 +29,13 @@ def islands_of(values: Mapping[str, Any]) -> Islands:
     }
 
 
-def _lines(world: Mapping[str, Any], of_rows: Callable[[Rows], Iterator[str]]) -> Iterator[str]:
+def _lines(world: JsonMapping, of_rows: Callable[[Rows], Iterator[str]]) -> Iterator[str]:
     if "missing" in world:
         return iter([f"Left out: {world['missing']}."])
     return of_rows(world["rows"])
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _name(row: JsonMapping) -> str:
     return f"{row['level']} {row['difficulty']}"
 
 
@@ -48,7 +48,7 @@ def ticks(rows: Rows) -> Iterator[str]:
     return table(("level", "reset", *CONTACTS.values()), lines)
 
 
-def _tick(errors: Mapping[str, Any] | None) -> str:
+def _tick(errors: JsonMapping | None) -> str:
     if errors is None:
         return ""
     names = ("cart_velocity", "pole_rate", "block_velocity")
@@ -77,5 +77,5 @@ def classic(rows: Rows) -> Iterator[str]:
     return table(("type", "steps", *ERRORS, "same length"), lines)
 
 
-def _errors(row: Mapping[str, Any]) -> Iterator[str]:
+def _errors(row: JsonMapping) -> Iterator[str]:
     return (f"{error:.0e}" for error in row["errors"].values())

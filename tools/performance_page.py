@@ -1,11 +1,11 @@
 """Islands of docs/performance.md and of the README, from results of `jaxsim bench`."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from evaluation.bench import show
 from evaluation.bench.peers import PEERS
 from evaluation.bench.result import OURS
+from evaluation.json_types import JsonObject
 from jaxsim.backend import (
     ACCELERATOR,
     CPU,
@@ -56,7 +56,7 @@ def islands() -> Islands:
     }
 
 
-def islands_of(values: dict[str, Any]) -> Islands:
+def islands_of(values: JsonObject) -> Islands:
     """Islands of the result for whole batches."""
     return {
         "circumstances": circumstances(values),
@@ -69,7 +69,7 @@ def islands_of(values: dict[str, Any]) -> Islands:
     }
 
 
-def islands_of_single(values: dict[str, Any]) -> Islands:
+def islands_of_single(values: JsonObject) -> Islands:
     """Islands of the result for one episode at a time."""
     return {"single": single(values), "single load": _load(values)}
 
@@ -79,7 +79,7 @@ def islands_of_readme() -> Islands:
     return speed(measured("performance.json"))
 
 
-def speed(values: dict[str, Any]) -> Islands:
+def speed(values: JsonObject) -> Islands:
     """Throughput of level 200, and over the peers."""
     steps = {
         (row["workload"], row["flags"]): show.steps(row["steps_per_wall_second"])
@@ -107,7 +107,7 @@ def _ratio(number: float | None) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def circumstances(values: dict[str, Any]) -> Iterator[str]:
+def circumstances(values: JsonObject) -> Iterator[str]:
     """Machine, load, flags and versions."""
     machine, settings = values["machine"], values["settings"]
     packages = ", ".join(f"{name} {v}" for name, v in values["versions"].items() if v)
@@ -121,12 +121,12 @@ def circumstances(values: dict[str, Any]) -> Iterator[str]:
     yield f"* Medians of {rounds} rounds of at least {seconds:g} s; seed {settings['seed']}."
 
 
-def _load(values: dict[str, Any]) -> str:
+def _load(values: JsonObject) -> str:
     before, *_, after = values["machine"]["load"]
     return f"{before:.1f} before the run and {after:.1f} after it"
 
 
-def _first_rows(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _first_rows(values: JsonObject) -> Iterator[JsonObject]:
     """One of our rows for each choice of flags."""
     flags = set()
     for row in values["rows"]:
@@ -135,7 +135,7 @@ def _first_rows(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _device(facts: dict[str, Any]) -> str:
+def _device(facts: JsonObject) -> str:
     threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
     return f"{threads} ({facts['device']})"
 
@@ -144,7 +144,7 @@ def _options(flags: str | None) -> str:
     return f"`{flags}`" if flags else "no flags of XLA"
 
 
-def ratios(values: dict[str, Any]) -> Iterator[str]:
+def ratios(values: JsonObject) -> Iterator[str]:
     """Ratios beside their goals, and the reasons of missing ones."""
     rows = []
     for name, goals in GOALS.items():
@@ -157,13 +157,13 @@ def ratios(values: dict[str, Any]) -> Iterator[str]:
                 yield f"\n`{name}` with {flags} flags is missing: {reason}."
 
 
-def programs(values: dict[str, Any]) -> Iterator[str]:
+def programs(values: JsonObject) -> Iterator[str]:
     """Rates of every program and workload."""
     head = ("program", "workload", "flags", "steps/s", "steps/s of a core", "at once")
     return table((*head, "mean length"), (_cells(row) for row in values["rows"]))
 
 
-def _cells(row: dict[str, Any]) -> Iterator[str]:
+def _cells(row: JsonObject) -> Iterator[str]:
     length = row["facts"].get("mean_length")
     yield row["program"]
     yield f"`{row['workload']}`"
@@ -174,27 +174,27 @@ def _cells(row: dict[str, Any]) -> Iterator[str]:
     yield "" if length is None else f"{length:.0f}"
 
 
-def curve(values: dict[str, Any]) -> Iterator[str]:
+def curve(values: JsonObject) -> Iterator[str]:
     """The plot that `jaxsim bench` drew, if it measured one."""
     if any(each["points"] for each in values["curves"]):
         yield "![Throughput of level 200 by the number of episodes in one call](performance.png)"
 
 
-def peers(values: dict[str, Any]) -> Iterator[str]:
+def peers(values: JsonObject) -> Iterator[str]:
     """What each peer plays."""
     for name in dict.fromkeys(row["program"] for row in values["rows"]):
         if name in PEERS:
             yield f"* `{name}`: {PEERS[name].about}."
 
 
-def sizes(values: dict[str, Any]) -> Iterator[str]:
+def sizes(values: JsonObject) -> Iterator[str]:
     """Compilation, episodes and memory of our programs."""
     ours = (row for row in values["rows"] if row["program"] == OURS and "episodes" in row["facts"])
     head = ("workload", "flags", "compiling", "episodes of a call", "memory")
     return table(head, (_sizes(row) for row in ours))
 
 
-def _sizes(row: dict[str, Any]) -> Iterator[str]:
+def _sizes(row: JsonObject) -> Iterator[str]:
     facts, seconds = row["facts"], row["compile_seconds"]
     yield f"`{row['workload']}`"
     yield row["flags"]
@@ -203,7 +203,7 @@ def _sizes(row: dict[str, Any]) -> Iterator[str]:
     yield f"{facts['peak_memory_mib']:,.0f} MiB"
 
 
-def first_results(values: dict[str, Any]) -> Iterator[str]:
+def first_results(values: JsonObject) -> Iterator[str]:
     """Time to the first result, and episodes from which on it is ahead of PyBullet."""
     seconds = values["first_result_seconds"], values["first_result_cached_seconds"]
     episodes = values["break_even_episodes"]["cold"], values["break_even_episodes"]["cached"]
@@ -219,7 +219,7 @@ def first_results(values: dict[str, Any]) -> Iterator[str]:
     return table((*head, "cache filled"), rows)
 
 
-def single(values: dict[str, Any]) -> Iterator[str]:
+def single(values: JsonObject) -> Iterator[str]:
     """Rates of interfaces for one episode at a time, beside PyBullet's."""
     by_name = {(row["program"], row["workload"]): row for row in values["rows"]}
     peer = by_name["pybullet", "200"]

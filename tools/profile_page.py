@@ -1,11 +1,11 @@
 """Islands of docs/profile.md, measured by `benchmarks.rollout_profile`."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from evaluation.json_types import JsonMapping
 from tools.islands import Islands, measured, table
 
-Profiles = Mapping[str, Mapping[str, Any]]
+Profiles = Mapping[str, JsonMapping]
 """Numbers of a profile by flags."""
 
 
@@ -49,7 +49,7 @@ def packed(profiles: Profiles) -> Iterator[str]:
     return table(("steps; groups; time of a group", *profiles), rows)
 
 
-def _packed(part: Mapping[str, Any] | None) -> str:
+def _packed(part: JsonMapping | None) -> str:
     if part is None:
         return ""
     return f"{100 * part['share']:.1f} %; {part['groups']:,}; {part['microseconds']:.0f} us"

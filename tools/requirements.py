@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from evaluation.files import write_json
+from evaluation.json_types import JsonObject
 from tools.islands import DOCS
 
 ROOT = Path(__file__).parents[1]
@@ -95,7 +95,7 @@ def run(*options: str) -> tuple[MarkedTests, int]:
     return marks, int(code)
 
 
-def results(tests: Mapping[int, Mapping[str, Counter[str]]]) -> dict[str, dict[str, Any]]:
+def results(tests: Mapping[int, Mapping[str, Counter[str]]]) -> dict[str, JsonObject]:
     """Tests of each row, and how often they had which outcome."""
     return {
         str(number): {"tests": sorted(of), "outcomes": dict(sum(of.values(), Counter()))}

@@ -1,12 +1,12 @@
 """Islands of docs/requirements.md, from the tests that `tools.requirements` ran."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from evaluation.json_types import JsonMapping
 from tools.islands import Islands, measured, table
 from tools.requirements import OUTCOMES, TITLES, requirements
 
-Results = Mapping[str, Mapping[str, Any]]
+Results = Mapping[str, JsonMapping]
 """Tests and outcomes by the number of a row."""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from scipy import stats
 
 from benchmarks import detection
+from evaluation.json_types import JsonMapping
 from tools.islands import DOCS, NONE, Islands, measured, table
 from tools.sailon_control import HARD, NOMINAL, Cell, one_difficulty
 from tools.sailon_evaluations import FILE, command
@@ -36,7 +37,7 @@ def islands() -> Islands:
     return islands_of(measured(FILE), singles)
 
 
-def islands_of(evaluations: list[Any], singles: Mapping[str, Any]) -> Islands:
+def islands_of(evaluations: list[Any], singles: JsonMapping) -> Islands:
     """Islands of evaluations, and of detection in single episodes."""
     episodes = singles["rows"][0].episodes
     return {
@@ -65,13 +66,13 @@ def trials(evaluations: list[Any], singles: list[detection.CellDetections]) -> I
         yield from table((*head, *slots), (_trials(cell, more) for cell in cells))
 
 
-def _novel(evaluation: Mapping[str, Any]) -> list[Any]:
+def _novel(evaluation: JsonMapping) -> list[Any]:
     """Cells of novel levels without an indicator."""
     cells = evaluation["cells"]
     return [cell for cell in cells if cell["visibility"] == 0 and cell["level"] != NOMINAL]
 
 
-def _trials(cell: Mapping[str, Any], more: Callable[[Cell], str]) -> list[str]:
+def _trials(cell: JsonMapping, more: Callable[[Cell], str]) -> list[str]:
     median = cell["median_delay"]
     return [
         f"{cell['level']} {cell['difficulty']}",

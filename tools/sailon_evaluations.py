@@ -8,11 +8,11 @@ The file is docs/sailon-evaluations.json. A report replaces an earlier one of th
 
 import argparse
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.files import write_json
+from evaluation.json_types import JsonMapping, JsonObject
 from jaxsim.worlds.cartpole3d.levels import EVALUATED
 from tools.islands import DOCS, measured
 
@@ -32,7 +32,7 @@ KEPT = (
 """Numbers of the page from a cell of a report."""
 
 
-def kept(report: Mapping[str, Any]) -> dict[str, Any]:
+def kept(report: JsonMapping) -> JsonObject:
     """Entries of a report of `jaxsim sailon evaluate` that are stored.
 
     Raises:
@@ -61,7 +61,7 @@ def kept(report: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("that is not a report.json of jaxsim sailon evaluate") from error
 
 
-def command(evaluation: Mapping[str, Any]) -> str:
+def command(evaluation: JsonMapping) -> str:
     """The command of an evaluation."""
     levels = sorted({cell["level"] for cell in evaluation["cells"]})
     visibilities = sorted({cell["visibility"] for cell in evaluation["cells"]})
@@ -78,7 +78,7 @@ def command(evaluation: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
-def added(evaluations: list[Any], new: Mapping[str, Any]) -> list[Any]:
+def added(evaluations: list[Any], new: JsonMapping) -> list[Any]:
     """Add an evaluation, or replace that of the same command."""
     return [*(old for old in evaluations if command(old) != command(new)), dict(new)]
 

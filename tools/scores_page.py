@@ -1,9 +1,9 @@
 """Islands of docs/scores.md, measured by `benchmarks.scores`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from benchmarks.scores import POLICIES, Gap, Score
+from evaluation.json_types import JsonObject
 from tools.islands import Islands, measured, table
 
 SIGNIFICANT = 0.05  # of the joint test
@@ -24,7 +24,7 @@ def islands() -> Islands:
     }
 
 
-def scores(cells: Sequence[dict[str, Any]]) -> Iterator[str]:
+def scores(cells: Sequence[JsonObject]) -> Iterator[str]:
     """Scores of an agent by level."""
     rows = (
         (
@@ -38,7 +38,7 @@ def scores(cells: Sequence[dict[str, Any]]) -> Iterator[str]:
     return table(("level", "ours", "original", "p"), rows)
 
 
-def gaps(order: Sequence[dict[str, Any]]) -> Iterator[str]:
+def gaps(order: Sequence[JsonObject]) -> Iterator[str]:
     """Gaps between cells whose order is known."""
     rows = (
         (pair["worse"], pair["better"], Gap(**pair["ours"]), Gap(**pair["original"]))

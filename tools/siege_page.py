@@ -1,8 +1,8 @@
 """Islands of docs/siege.md, measured by `make siege`."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from evaluation.json_types import JsonObject
 from tools.islands import Islands, measured, table
 
 SHOWN = 20
@@ -14,7 +14,7 @@ def islands() -> Islands:
     return islands_of(measured("siege.json"))
 
 
-def islands_of(values: dict[str, Any]) -> Islands:
+def islands_of(values: JsonObject) -> Islands:
     """Islands of a summary."""
     failures = values["failures"]
     return {
@@ -25,7 +25,7 @@ def islands_of(values: dict[str, Any]) -> Islands:
     }
 
 
-def attacks(rows: list[dict[str, Any]]) -> Iterator[str]:
+def attacks(rows: list[JsonObject]) -> Iterator[str]:
     """What was tried, how often, and what happened."""
     lines = (
         (

@@ -24,6 +24,8 @@ from typing import Any
 from evaluation.bench.program import missing, serve
 from evaluation.bench.rate import Rate
 from evaluation.bench.rule import pd
+from evaluation.json_types import JsonObject
+from jaxsim.pytrees import Params, State
 
 CELLS = {"200": (200, "easy"), "208_hard": (208, "hard")}
 EPISODES = 64  # of the original, played in a cycle
@@ -63,7 +65,7 @@ class BulletEpisode:
       folder: where the description of the scene is written.
     """
 
-    def __init__(self, params: Any, start: Start, folder: Path) -> None:
+    def __init__(self, params: Params, start: Start, folder: Path) -> None:
         from tests.oracles import bullet_world
 
         self.world, self.params, self.start = bullet_world, params, start
@@ -126,7 +128,7 @@ def has_fallen(quaternion: Triple, limit: float) -> bool:
     return abs(roll) > limit or abs(pitch) > limit
 
 
-def play(params: Any, starts: Sequence[Start], connection: Connection) -> None:
+def play(params: Params, starts: Sequence[Start], connection: Connection) -> None:
     """Play episodes in a separate process: receive seconds and send a rate, until disconnected."""
     silence()
     episodes = cycle(starts)
@@ -145,7 +147,7 @@ def silence() -> None:
     os.close(null)
 
 
-def _play_for(seconds: float, params: Any, starts: Any, folder: Path) -> Rate:
+def _play_for(seconds: float, params: Params, starts: State, folder: Path) -> Rate:
     """Play whole episodes until their steps have taken so many seconds."""
     steps, wall, cpu = 0, 0.0, 0.0
     while wall < seconds:
@@ -163,7 +165,7 @@ class BulletPeer:
     processes: int
     crews: dict[str, list[Connection]] = field(default_factory=dict)
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Start the processes of a workload."""
         try:
             import pybullet
@@ -184,7 +186,7 @@ class BulletPeer:
         return Rate.together([process.recv() for process in crew])
 
 
-def _start(params: Any, starts: Sequence[Start]) -> Connection:
+def _start(params: Params, starts: Sequence[Start]) -> Connection:
     """Start a process, which ends with this one."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()

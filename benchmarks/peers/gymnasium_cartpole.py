@@ -12,6 +12,7 @@ import numpy as np
 
 from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
+from evaluation.json_types import JsonObject
 
 LANES, STEPS = 16_384, 50  # of one call
 
@@ -23,7 +24,7 @@ class GymnasiumPeer:
     envs: Any = None
     actions: Any = None
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Make the environments."""
         try:
             import gymnasium

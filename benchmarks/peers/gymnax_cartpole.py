@@ -8,6 +8,8 @@ from typing import Any
 
 from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
+from evaluation.json_types import JsonObject
+from jaxsim.pytrees import Tree
 
 LANES, STEPS = 16_384, 200  # of one call
 
@@ -17,9 +19,9 @@ class GymnaxPeer:
     """A compiled call, which continues where the last one ended."""
 
     call: Any = None
-    carry: Any = None
+    carry: Tree = None
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Compile the scan."""
         try:
             import gymnax
@@ -33,7 +35,7 @@ class GymnaxPeer:
             jax.vmap(env.action_space(params).sample),
         )
 
-        def one(carry: Any, _: Any) -> Any:
+        def one(carry: Tree, _: Any) -> Any:
             key, state = carry
             key, acting, stepping = jax.random.split(key, 3)
             action = sample(jax.random.split(acting, LANES))

@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.peers.mujoco_rollout import scene
 from evaluation.bench.program import Unavailable, missing, serve, timed
 from evaluation.bench.rate import Rate
+from evaluation.json_types import JsonObject
 
 SIZE, BLOCKS, FRAMES = 64, 4, 100
 VISUAL = f"""
@@ -40,7 +41,7 @@ class MujocoPictures:
     renderer: Any = field(init=False)
     data: Any = field(init=False)
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Build the scene and the renderer."""
         library = "osmesa" if find_library("OSMesa") else "egl"
         os.environ.setdefault("MUJOCO_GL", library)

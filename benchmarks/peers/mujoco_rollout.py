@@ -16,6 +16,7 @@ import numpy as np
 
 from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
+from evaluation.json_types import JsonObject
 
 BLOCKS = (2, 3, 4)  # numbers of blocks in an episode, equally frequent
 EPISODES, STEPS = 256, 200  # in parallel; steps of each
@@ -122,7 +123,7 @@ class MujocoPeer:
     threads: int
     batches: list[SceneBatch] = field(default_factory=list)
 
-    def prepare(self, workload: str) -> dict[str, Any]:
+    def prepare(self, workload: str) -> JsonObject:
         """Build the scenes and draw the episodes."""
         try:
             import mujoco

@@ -31,6 +31,7 @@ from benchmarks.peers.bullet_scene import (
     has_fallen,
     silence,
 )
+from evaluation.json_types import JsonObject
 
 SLOTS, NUMBERS = 4, 11 + 4 * 7
 LIKE_OURS = {"batch_size": 512, "n_epochs": 4, "gamma": 0.98}
@@ -81,7 +82,7 @@ def make_env(folder: Path, building_seconds: list[float]) -> Any:
     return Scene()
 
 
-def measure(steps: int, like_ours: bool, envs: int, threads: int) -> dict[str, Any]:
+def measure(steps: int, like_ours: bool, envs: int, threads: int) -> JsonObject:
     """Learn for a number of steps, after the untimed steps of one update."""
     import stable_baselines3
     import torch

@@ -6,7 +6,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from benchmarks.output import add_out, put_json
 from benchmarks.siege import Blow
@@ -16,6 +15,7 @@ from benchmarks.siege.kills import kills
 from benchmarks.siege.servers import servers
 from benchmarks.siege.state import BlowLog
 from benchmarks.siege.tampered import tampered
+from evaluation.json_types import JsonObject
 
 ATTACKS: dict[str, Callable[[int, int], Iterator[Blow]]] = {
     "tampered": tampered,
@@ -53,7 +53,7 @@ def attack_for(
         attempts.close()  # type: ignore[attr-defined]
 
 
-def summary(blows: list[Blow], seed: int) -> dict[str, Any]:
+def summary(blows: list[Blow], seed: int) -> JsonObject:
     """How often each kind of try was made, with its outcomes, the most frequent first."""
     times: dict[str, int] = defaultdict(int)
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
