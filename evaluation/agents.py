@@ -5,10 +5,11 @@ import traceback
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
-from jaxsim import agents, image_settings
+from jaxsim import agents, image_settings, inputs
 from jaxsim.agents import Agent
 from jaxsim.env import Env
 from jaxsim.env_spec import GYMNAX
@@ -61,15 +62,16 @@ def of_schedule(name: str, schedule: Schedule) -> Agent:
     If observations have a picture, learners get the picture only.
 
     Raises:
-      ValueError: as `get`, or an agent that cannot act on observations of gymnax or on pictures.
+      ValueError: as `get`, or an agent that cannot act on the observations of a task.
     """
     task, values = schedule.variants[0]
     pictured = any(path.startswith(image_settings.GROUP) for path, _ in values)
-    if is_file(name) or not (pictured or task.startswith(GYMNAX)):
+    if not (is_file(name) or pictured or task.startswith(GYMNAX)):
         return get(name)
-    env, params = Tasks.of(schedule).variant(0)
-    agent = agents.fitted(name, env, params)
-    check_fit(agent, env, name, params)
+    tasks = Tasks.of(schedule)
+    agent = get(name) if is_file(name) else agents.fitted(name, *tasks.variant(0))
+    for index in np.unique(tasks.world, return_index=True)[1]:
+        check_fit(agent, name, *tasks.variant(int(index)))
     return agent
 
 
@@ -96,13 +98,13 @@ def _variables(path: Path) -> dict[str, object]:
 _FITTING = set[tuple[Agent, Env]]()
 
 
-def check_fit(agent: Agent, env: Env, name: str, params: Params) -> None:
+def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
     """Refuse an agent that cannot act on the observations of an environment.
 
     Args:
       agent: pure agent.
-      env: environment.
       name: of the agent, as the user wrote it.
+      env: environment.
       params: of the environment.
 
     Raises:
@@ -119,6 +121,7 @@ def check_fit(agent: Agent, env: Env, name: str, params: Params) -> None:
         first_memory = agent.begin(memory, key)
         action, prediction, next_memory = agent.act(first_memory, observation, key)
         chex.assert_shape(action, (), custom_message="`act` must return one action")
+        inputs.action_codes(action, env.num_actions)
         numbers = (prediction.level, prediction.probability, prediction.threshold)
         chex.assert_shape(numbers, (), custom_message="a prediction holds one number each")
         for other in (first_memory, next_memory):

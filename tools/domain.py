@@ -273,7 +273,8 @@ def main() -> None:
     """Play everything and write the specification."""
     parser = argparse.ArgumentParser(description="Write the domain specification.")
     add_out(parser)
-    put(dumps(domain()), parser.parse_args().out)
+    out = parser.parse_args().out
+    put(dumps(domain()), out)
 
 
 if __name__ == "__main__":

@@ -109,12 +109,13 @@ class AgentComparison:
         if not 2 <= self.episodes <= MOST_EPISODES:
             raise ValueError(f"episodes is {self.episodes}; it must be from 2 to {MOST_EPISODES}")
         counters.root(self.seed)
-        for name in self.agents:
-            agents.get(name)
+        named = {name: agents.get(name) for name in self.agents}
         for cell in self.cells():
-            env, _ = jaxsim.make(self.task, self.values, **cell.options)
+            env, params = jaxsim.make(self.task, self.values, **cell.options)
             if not hasattr(env, "score"):
                 raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
+            for name, agent in named.items():
+                agents.check_fit(agent, name, env, params)
 
     def cells(self) -> list[TaskLevel]:
         """The cells that each agent plays."""
@@ -141,7 +142,6 @@ def run(job: AgentComparison, progress: Progress | None = None) -> list[Comparis
         results = []
         for name in job.agents:
             agent = agents.get(name)
-            agents.check_fit(agent, env, name, params)
             results.append(jaxsim.rollout(env, params, agent, job.episodes, seed=job.seed))
             if progress:
                 done = (len(rows) + len(results)) * job.episodes

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import jaxsim
 from evaluation import agents, scanner
 from evaluation.arguments import command_line
 from evaluation.checkpoints.configuration import configuration
@@ -157,7 +158,9 @@ class EvaluationPlan:
         """
         settings = self.settings()
         for name in (self.agent, self.baseline):
-            agents.get(name)
+            agent = agents.get(name)
+            if agents.is_file(name):
+                agents.check_fit(agent, name, *jaxsim.make("CartPole3D"))
         self.pace.check()
         check_output(self.out, self.overwrite, self.resume, FILES)
         self.options.spread()

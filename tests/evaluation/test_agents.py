@@ -1,13 +1,14 @@
 """Agents by name and from files."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 import jaxsim
-from evaluation import agents
+from evaluation import agents, cli
 from jaxsim.agents import Agent, NoveltyPrediction
 
 PUSHER = """
@@ -82,11 +83,38 @@ def none(memory, observation, key):
         ),
         (lambda *a: (*none(*a)[:2], (a[0], a[0])), "trees 0 and 1 do not match"),
         (lambda *a: (*none(*a)[:2], a[0] + 0.5), "dtype"),
+        (lambda *a: (jnp.float32(1), *none(*a)[1:]), "action has dtype float32"),
     ],
 )
 def test_an_agent_whose_numbers_have_other_shapes_is_refused(act, words):
     env, params = jaxsim.make("CartPole-v1")
     agent = Agent("mine", act, init=lambda key: jnp.int32(0))
     with pytest.raises(ValueError, match=f"^agent mine cannot play CartPole: .*{words}"):
-        agents.check_fit(agent, env, "mine", params)
-    agents.check_fit(replace(agent, act=none), env, "mine", params)
+        agents.check_fit(agent, "mine", env, params)
+    agents.check_fit(replace(agent, act=none), "mine", env, params)
+
+
+SYLLABUS = Path("examples/syllabi/cl_pole_length.json").resolve()
+OUT = ["--out", "out"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", str(SYLLABUS), "--lifetimes", "2", *OUT, "--agent"],
+        ["sailon", "evaluate", "--levels", "203", "--trials", "1", *OUT, "--agent"],
+        ["sailon", "evaluate", "--levels", "203", *OUT, "--agent", "pd", "--baseline"],
+        ["evaluate", "pd"],
+    ],
+    ids=["run", "sailon", "baseline", "evaluate"],
+)
+def test_an_agent_whose_function_fails_is_refused_before_anything_is_written(
+    command, file, capsys, monkeypatch, tmp_path
+):
+    path = file(PUSHER.replace("jnp.int32(1)", "observation.lean"))
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*command, str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"jaxsim: agent {path} cannot play CartPole3D: ")
+    assert "lean" in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -85,7 +85,7 @@ class EvaluateBase:
         env, params = _make(values)[:2]
         if not hasattr(env, "score"):
             raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
-        agents.check_fit(agent, env, str(values["agent"]), params)
+        agents.check_fit(agent, str(values["agent"]), env, params)
 
     def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Agent and environment determine the program, the seed determines the call."""
