@@ -1,5 +1,6 @@
 """Agents by name: built-in ones, and those of Python files."""
 
+import re
 import runpy
 import traceback
 from pathlib import Path
@@ -15,12 +16,13 @@ from jaxsim.env import Env
 from jaxsim.env_spec import GYMNAX
 from jaxsim.pytrees import Params
 
-SUFFIX = ".py"
+_OF_FILE = re.compile(r"(?P<path>.+?\.py)(:(?P<variable>[^:+]*))?(\+(?P<detector>.*))?", re.DOTALL)
 
 
-def is_file(name: str) -> bool:
-    """Whether a name is of the form "FILE.py" or "FILE.py:name"."""
-    return name.endswith(SUFFIX) or f"{SUFFIX}:" in name
+def file_of(name: str) -> str | None:
+    """Path in a name of the form "FILE.py", "FILE.py:variable" or one of them with "+detector"."""
+    match = _OF_FILE.fullmatch(name)
+    return match and match["path"]
 
 
 def get(name: str) -> Agent:
@@ -28,19 +30,27 @@ def get(name: str) -> Agent:
 
     Args:
       name: of a built-in agent, as "pd" or "pd+residual"; "FILE.py" for the agent of a file that
-        holds one `jaxsim.agents.Agent`; or "FILE.py:variable" for one of several.
+        holds one `jaxsim.agents.Agent`; or "FILE.py:variable" for one of several. A detector joins
+        those of files as well: "FILE.py+residual".
 
     Raises:
-      ValueError: no such agent or file, a file that holds none or several, or one that fails.
+      ValueError: no such agent, detector or file, a file that holds no agent or several, or one
+        that fails.
     """
-    if not is_file(name):
+    match = _OF_FILE.fullmatch(name)
+    if match is None:
         return agents.get(name)
-    file, _, variable = name.rpartition(f"{SUFFIX}:")
-    path = Path(f"{file}{SUFFIX}" if file else name)
+    path, detector = Path(match["path"]), match["detector"]
     if not path.is_file():
         raise ValueError(f"agent {name}: there is no file {path}")
+    agent = _in_file(path, match["variable"])
+    return agent if detector is None else agents.with_detector(agent, detector)
+
+
+def _in_file(path: Path, variable: str | None) -> Agent:
+    """The agent that a variable of a file holds, or the only one; see `get`."""
     variables = _variables(path)
-    if file:
+    if variable is not None:
         return _one(path, variable, variables)
     names: dict[int, str] = {}
     for key, value in variables.items():
@@ -66,10 +76,11 @@ def of_schedule(name: str, schedule: Schedule) -> Agent:
     """
     task, values = schedule.variants[0]
     pictured = any(path.startswith(image_settings.GROUP) for path, _ in values)
-    if not (is_file(name) or pictured or task.startswith(GYMNAX)):
+    of_file = file_of(name)
+    if not (of_file or pictured or task.startswith(GYMNAX)):
         return get(name)
     tasks = Tasks.of(schedule)
-    agent = get(name) if is_file(name) else agents.fitted(name, *tasks.variant(0))
+    agent = get(name) if of_file else agents.fitted(name, *tasks.variant(0))
     for index in np.unique(tasks.world, return_index=True)[1]:
         check_fit(agent, name, *tasks.variant(int(index)))
     return agent

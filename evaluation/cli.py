@@ -132,7 +132,7 @@ def _add_run(commands: Commands) -> None:
         "--agent",
         default="pd",
         metavar="NAME",
-        help="as pd, mpc, ppo+ewc (docs/agents.md), FILE.py[:name] or checkpoint:DIR (pd)",
+        help="as pd, mpc, ppo+ewc (docs/agents.md), FILE.py[:name][+residual] or checkpoint:DIR (pd)",
     )
     run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")

@@ -99,7 +99,7 @@ def player(
     """
     if not name.startswith(PREFIX):
         agent = agents.of_schedule(name, schedule) if schedule else agents.get(name)
-        if agents.is_file(name):  # records name the file, to distinguish it from built-in agents
+        if agents.file_of(name):  # records name the file, to distinguish it from built-in agents
             agent = replace(agent, name=name)
         return SavedAgent(agent, name)
     agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)), schedule)

@@ -159,7 +159,7 @@ class EvaluationPlan:
         settings = self.settings()
         for name in (self.agent, self.baseline):
             agent = agents.get(name)
-            if agents.is_file(name):
+            if agents.file_of(name):
                 agents.check_fit(agent, name, *jaxsim.make("CartPole3D"))
         self.pace.check()
         check_output(self.out, self.overwrite, self.resume, FILES)

@@ -81,10 +81,19 @@ def get(name: str) -> Agent:
         raise ValueError(parameters.unknown("agent", name.split("+", 1)[0], names))
     controller = max(fitting, key=len)
     detector = name[len(controller) + 1 :]
-    if detector and detector not in DETECTORS:
-        raise ValueError(parameters.unknown("detector", detector, DETECTORS))
     agent = AGENTS[controller] if controller in AGENTS else _learner(controller)
-    return joined(agent, DETECTORS[detector]) if detector else agent
+    return with_detector(agent, detector) if detector else agent
+
+
+def with_detector(agent: Agent, detector: str) -> Agent:
+    """Join an agent with the detector of a name, one of `DETECTORS`.
+
+    Raises:
+      ValueError: no detector has that name; the message lists those that exist.
+    """
+    if detector not in DETECTORS:
+        raise ValueError(parameters.unknown("detector", detector, DETECTORS))
+    return joined(agent, DETECTORS[detector])
 
 
 def fitted(name: str, env: Env, params: Params) -> Agent:
@@ -128,4 +137,5 @@ __all__ = [
     "get",
     "joined",
     "never_fails",
+    "with_detector",
 ]

@@ -64,6 +64,17 @@ def test_files_without_the_agent_that_is_asked_for(file, text, suffix, words):
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("suffix", ["", ":agent"])
+def test_a_detector_joins_an_agent_of_a_file(file, suffix):
+    path = file(PUSHER, "my.python.py")
+    agent = agents.get(f"{path}{suffix}+residual")
+    assert agent.name == "pusher+residual"
+    assert agents.file_of(f"{path}{suffix}+residual") == str(path)
+    assert agents.file_of("pd+residual") is None
+    with pytest.raises(ValueError, match=r"unknown detector 'rest' \(allowed: residual"):
+        agents.get(f"{path}{suffix}+rest")
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match="there is no file"):
         agents.get(str(tmp_path / "absent.py"))

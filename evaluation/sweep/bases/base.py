@@ -142,11 +142,8 @@ def paths(values: Values, fields: Collection[str], prefix: str = "") -> dict[str
 
 def agent_files(values: Values, field: str = "agent") -> list[str]:
     """The file of an agent in a list, which is empty if the agent is not from a file."""
-    name = str(values[field])
-    if not agents.is_file(name):
-        return []
-    stem, _, _ = name.rpartition(f"{agents.SUFFIX}:")
-    return [f"{stem}{agents.SUFFIX}" if stem else name]
+    path = agents.file_of(str(values[field]))
+    return [path] if path else []
 
 
 def agent_of(values: Values, place: SweepFiles, field: str = "agent") -> str:

@@ -67,9 +67,6 @@ MOVES: dict[int, Move] = {
 }
 """Tick functions of the efforts below `FULL`."""
 
-AT_WALLS = LEAVE | {"near_walls"}
-"""Terms with which blocks leave the room, or carts and poles reach its walls."""
-
 SEPARABLE = frozenset(
     {
         "actions",
@@ -212,13 +209,13 @@ class CartPole3D(World):
         """Efforts by terms and capacity; with stacked slots only the full one.
 
         Blocks on lines have friction, so some contacts take very many passes: these worlds try few
-        passes first. The effort for walls is compiled only where bodies often reach a wall;
-        elsewhere it takes longer to compile than it saves.
+        passes first. The effort for walls is compiled only where blocks often leave the room;
+        elsewhere it takes longer to compile than it saves, also with long poles and strong pushes.
         """
         terms = self.config.terms
         if self.config.max_blocks > UNROLLED:
             return (FULL,)
-        walled = () if AT_WALLS.isdisjoint(terms) else (WALLED,)
+        walled = () if LEAVE.isdisjoint(terms) else (WALLED,)
         return (FREE, SINGLE, *walled, *((EVERY,) if "lines" in terms else ()), FULL)
 
     def parts(self, params: Params) -> tuple[tuple[World, ...], np.ndarray]:

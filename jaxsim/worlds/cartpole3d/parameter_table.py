@@ -1,6 +1,5 @@
 """The parameters that a user may set by name, and their conversion to `Params`."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -18,9 +17,6 @@ from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
 
 MOST = CAPACITIES[-1]  # blocks
 PULL = "repairs/pull_to_centroid"
-OFTEN_AT_WALLS = {"pole_length": 1.5, "force": 30.0, "start_spread": 3.5, "start_push": 50.0}
-"""Params above which carts or poles often reach walls: between the values of level 200 and those of
-the levels with longer poles and stronger pushes. Only speed depends on them."""
 
 _READINGS = {
     "position": "the positions of cart and blocks",
@@ -396,18 +392,12 @@ def needed_terms(params: Params) -> dict[str, np.ndarray]:
         "late_pushes": _any(p.action_delay),
         "late_readings": _any(p.sensor_delay),
         "lines": _any(p.line_far, p.friction_block),
-        "near_walls": _above(p, OFTEN_AT_WALLS),
         "noise": _any(*noise.sizes(p)),
         "one_start": p.novelty_level == SAME_START,
         "pole_wind": _any(p.wind_on_pole) & _any(p.wind_speed),
         "spawn": _any(p.spawn_period),
         "wind": _any(p.wind_speed),
     }
-
-
-def _above(params: Params, limits: Mapping[str, float]) -> np.ndarray:
-    """Whether any of some parameters is above its limit."""
-    return reduce(np.logical_or, (np.asarray(getattr(params, f)) > m for f, m in limits.items()))
 
 
 def _any(*numbers: Leaf) -> np.ndarray:

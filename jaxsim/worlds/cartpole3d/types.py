@@ -32,7 +32,6 @@ TERMS = (
     "late_pushes",
     "late_readings",
     "lines",
-    "near_walls",
     "noise",
     "one_start",
     "pole_wind",
@@ -41,8 +40,8 @@ TERMS = (
 )
 """Optional parts: pushes turned and scaled by axis; forces between blocks and towards cart and
 origin; restitution drawn for each episode; a room that no block leaves; delayed pushes; delayed
-sensors; blocks on lines, with friction; carts and poles that often reach walls; sensor errors;
-level 112's single start; wind on the pole; blocks that appear later; wind on cart and blocks."""
+sensors; blocks on lines, with friction; sensor errors; level 112's single start; wind on the pole;
+blocks that appear later; wind on cart and blocks."""
 
 UNROLLED = 4
 """Most block slots that are kept as separate Blocks."""
