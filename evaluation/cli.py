@@ -62,8 +62,9 @@ RUN_EXAMPLES = """examples:
   jaxsim run my.json --out runs/own --metric examples/metrics/worst_tenth.py
   L2DATA=~/l2data jaxsim run my.json --agent ppo --lifetimes 1 --out runs/logged
 
-DIR then holds records.parquet (one row an episode), report.json (every metric with its interval)
-and schedule.json. A wrong input is one line on standard error and exit code 2; nothing is written.
+DIR then holds report.html (tables and pictures, for a browser), report.json (every metric with its
+interval), records.parquet (one row an episode) and schedule.json. A wrong input is one line on
+standard error and exit code 2; nothing is written.
 
 A long run is saved in DIR/checkpoints until it is over. SIGTERM and Ctrl-C save it and end it with
 exit code 75. After that, or after it was killed, the same command with --resume continues it, with
@@ -132,7 +133,7 @@ def _add_run(commands: Commands) -> None:
         "--agent",
         default="pd",
         metavar="NAME",
-        help="as pd, mpc, ppo+ewc (docs/agents.md), FILE.py[:name][+residual] or checkpoint:DIR (pd)",
+        help="as pd or ppo+ewc (docs/agents.md), FILE.py[:name][+residual] or checkpoint:DIR (pd)",
     )
     run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")
@@ -333,7 +334,8 @@ def _run(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     steps = int(report.records.columns["length"].sum())
     console.print(
-        f"{steps:,} environment steps in {seconds:.1f} s, compiling included; results in {job.out}"
+        f"{steps:,} environment steps in {seconds:.1f} s, compiling included; "
+        f"results in {job.out}: open report.html"
     )
     return 0
 

@@ -15,6 +15,7 @@ Values = Mapping[str, Any]
 """Parameters by path: numbers and words, checked or not."""
 
 SHOWN = 60  # characters of a refused value that an error message shows
+MOST_LISTED, NEAREST = 24, 8  # names that a message lists, and those it shows of a longer list
 _brief = reprlib.Repr()
 _brief.maxstring = _brief.maxlong = _brief.maxother = SHOWN
 
@@ -123,9 +124,15 @@ def shown(value: object) -> str:
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
-    """Word the error for a name that does not exist, with the nearest one that does."""
+    """Word the error for a name that does not exist, with the nearest one that does.
+
+    Of long lists only the nearest names are shown.
+    """
     names = list(allowed)
     near = difflib.get_close_matches(name[:SHOWN], names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     listed = f"allowed: {', '.join(names)}" if names else "none is allowed here"
+    if len(names) > MOST_LISTED:
+        nearest = difflib.get_close_matches(name[:SHOWN], names, n=NEAREST, cutoff=0.0)
+        listed = f"{len(names)} are allowed, the nearest: {', '.join(nearest)}"
     return f"unknown {kind} {shown(name)}{hint} ({listed})"

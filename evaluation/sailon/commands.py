@@ -256,6 +256,9 @@ def _run(arguments: argparse.Namespace) -> int:
     reasons = list(results.metadata.get("problems", [])) + problems
     if reasons and not arguments.quiet:
         print(f"{len(reasons)} problems, the first: {reasons[0]}")
+    if console is not None:
+        table = arguments.out / "results.parquet"
+        console.print(f"results in {arguments.out}; for metrics: jaxsim sailon analyze {table}")
     return 0
 
 

@@ -77,7 +77,7 @@ def _agent_class(names: dict[str, object], path: Path) -> type[TA2Logic]:
     if len(leaves) != 1:
         raise ValueError(
             f"{path} starts no agent and defines {len(leaves)} classes derived from TA2Logic; call "
-            "run() of one"
+            f"run() of one, or name a pure agent by its variable, as {path}:agent"
         )
     return leaves[0]
 

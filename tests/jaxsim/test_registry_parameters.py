@@ -88,6 +88,12 @@ def test_an_unknown_parameter_or_option_is_an_error_with_a_suggestion():
         jaxsim.make("CartPole3D-v0", levels=200)
 
 
+def test_of_many_names_the_nearest_are_shown():
+    with pytest.raises(ValueError, match=r"\(\d+ are allowed, the nearest: gravity, ") as error:
+        jaxsim.make("CartPole3D-v0", {"gravty": 1.0})
+    assert len(str(error.value)) < 240
+
+
 # --- bounds -----------------------------------------------------------------------------------
 
 NUMBERS = [row for row in PARAMETERS.values() if not row.choices]

@@ -29,6 +29,7 @@ from evaluation.sweep.bases.base import (
 )
 from evaluation.sweep.grid import GroupKeys, SweepCell
 from jaxsim import Totals, counters, registry
+from jaxsim.parameters import unknown
 from jaxsim.pytrees import Params
 
 FIELDS: Final[Mapping[str, Value | None]] = {
@@ -81,6 +82,10 @@ class EvaluateBase:
                 f"episodes is {values['episodes']}; it must be from 2 to {MOST_EPISODES}"
             )
         counters.root(values["seed"])
+        spec = registry.spec(values["task"])
+        for name in spec.expand(paths(values, FIELDS)):
+            if name not in spec.parameters:
+                raise ValueError(unknown("parameter", name, [*FIELDS, *spec.parameters]))
         agent = agents.get(agent_of(values, place))
         env, params = _make(values)[:2]
         if not hasattr(env, "score"):

@@ -460,6 +460,7 @@ def test_bad_shares(text):
     ("change", "words"),
     [
         (("pole/length", "pole/lenght"), "unknown parameter 'pole/lenght'; did you mean"),
+        (("pole/length", "difficlty"), "did you mean 'difficulty'"),
         (('"random"', '"pd"'), "agent pd cannot play CartPole: "),
         (("[0.3, 2.0]", "[-1.0, 2.0]"), "'pole/length' is -1.0; it must be"),
         (('"random"', '"rndom"'), "unknown agent 'rndom'; did you mean 'random'"),
