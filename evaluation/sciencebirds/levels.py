@@ -14,7 +14,8 @@ ever opened: the path says which physics are played and from which start.
 | third number 0 | the novelty cannot be seen: the nominal world is played, too |
 
 Names without a second and third number hold the novelty of their folder. A name that does not begin
-with a number has one all the same, the CRC-32 of its name.
+with a number has one all the same, the CRC-32 of its name. Levels of the catalogue outside the
+table have no name.
 """
 
 import re

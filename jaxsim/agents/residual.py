@@ -97,7 +97,7 @@ class Memory:
     nominal: jax.Array  # () bool, whether the episode is known not to be novel
     noise: NoiseScale
     sequence: sequential.Sequence
-    votes: jax.Array  # (16,) number of episodes by the level they were named, of `bank.LEVELS`
+    votes: jax.Array  # (L,) number of episodes by the level they were named, of `bank.LEVELS`
 
 
 def _no_evidence() -> Evidence:

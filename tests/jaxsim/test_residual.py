@@ -206,9 +206,8 @@ def test_most_episodes_decide_the_level_of_a_lifetime():
 
 def test_a_lifetime_does_not_forget_what_it_found():
     memory = residual.residual.init()
-    memory = replace(memory, strength=jnp.float32(9.0), votes=memory.votes.at[10].set(1.0))
-    memory = residual.residual.begin(memory)
-    assert residual.LEVELS[10] == 203
+    votes = memory.votes.at[bank.LEVELS.index(203)].set(1.0)
+    memory = residual.residual.begin(replace(memory, strength=jnp.float32(9.0), votes=votes))
     report = see(
         Observation(
             Vector(0.0, 0.0, 0.0),

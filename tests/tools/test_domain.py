@@ -24,6 +24,7 @@ def test_what_ships_is_what_is_generated_of_its_own_ranges(monkeypatch):
     """Everything but the ranges, which are those of the file."""
     shipped = domain_specification()
     levels = shipped["observed"]["levels"]
+    assert set(levels) == set(map(str, CATALOGUE)), AGAIN
 
     def ranges(level):
         for difficulty, of in levels[str(level.number)]["difficulties"].items():
@@ -50,7 +51,7 @@ def test_what_ships_is_what_is_generated():
                 del sensor["observed"]
     observed, observed_again = shipped.pop("observed"), again.pop("observed")
     assert shipped == again, AGAIN
-    assert set(observed["levels"]) == set(map(str, CATALOGUE))
+    assert set(observed["levels"]) == set(map(str, CATALOGUE)), AGAIN
     for number, level in CATALOGUE.items():
         assert observed["levels"][str(number)]["change"] == level.change, AGAIN
     nominal, regenerated = (

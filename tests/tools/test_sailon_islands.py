@@ -50,16 +50,18 @@ def test_what_a_whole_evaluation_would_take():
         CellEpisodes(*cell, "mpc", 2.0 if cell[0] == 200 else 8.0, (100,) * 4, 10.0)
         for cell in cells
     ]
-    # 51 cells of 60 trials, 100 decisions an episode: 20 episodes at 2 ms, and 25 at 8 ms, which
-    # in the three cells of level 200 are at 2 ms too.
-    hours = 60 * 100 * (51 * 20 * 2e-3 + 48 * 25 * 8e-3 + 3 * 25 * 2e-3) / 3600
+    # Cells of 60 trials, 100 decisions an episode: 20 episodes at 2 ms, and 25 at 8 ms, which in
+    # the cells of level 200 are at 2 ms too.
+    count, nominal = 3 * len(EVALUATED), 3
+    seconds_at_200 = (count * 20 + nominal * 25) * 2e-3
+    hours = 60 * 100 * (seconds_at_200 + (count - nominal) * 25 * 8e-3) / 3600
     futures, seconds = sailon_control.whole_evaluation(rows)
     assert seconds / 3600 == pytest.approx(hours)
-    assert futures == pytest.approx(51 * 60 * 45 * 100 * 10)
+    assert futures == pytest.approx(count * 60 * 45 * 100 * 10)
     assert sailon_control.whole_evaluation(rows[1:]) is None
     text = "\n".join(sailon_control.search(rows))
-    assert f"| CPU time of the whole evaluation, hours | {hours:.2f} |" in text
-    assert "whole evaluation" not in "\n".join(sailon_control.search(rows[1:]))
+    assert f"| CPU time of `{sailon_control.COMMAND}`, hours | {hours:.2f} |" in text
+    assert sailon_control.COMMAND not in "\n".join(sailon_control.search(rows[1:]))
 
 
 def test_agents_are_compared_episode_by_episode(measurement):

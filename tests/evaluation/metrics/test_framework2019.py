@@ -120,6 +120,7 @@ def twin_metrics(blocks, performance, window):
 
 
 def assert_equals_twin(result, expected, lifetime, tolerance):
+    assert set(expected) == set(METRIC_NAMES), "twin_metrics has each metric, and no other"
     for name in METRIC_NAMES:
         for block, want in enumerate(expected[name]):
             value = float(result[name].values[lifetime, block])

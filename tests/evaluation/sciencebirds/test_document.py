@@ -386,12 +386,16 @@ def test_a_path_says_what_is_played(path, number, novel, parameters):
     assert level.variant == ("CartPole3D", tuple(sorted(parameters.items())))
 
 
+# The levels of the catalogue that the page gives names to.
+NAMED = {*range(101, 109), *range(111, 116), *range(200, 209)}
+
+
 def test_every_level_that_is_named_can_be_made():
     from jaxsim import registry
 
     table = registry.spec("CartPole3D").parameters
     variants = set()
-    for novelty in range(16):
+    for novelty in range(50):
         for novelty_type in range(9):
             try:
                 level = LevelPath.of(novelty, novelty_type, 0)
@@ -403,7 +407,7 @@ def test_every_level_that_is_named_can_be_made():
             variants.add(values.get("novelty/level", 200))
             for name, value in values.items():
                 assert value in table[name].choices
-    assert variants == set(table["novelty/level"].choices)
+    assert variants == NAMED
 
 
 def test_the_schedule_holds_every_set_once():

@@ -36,6 +36,7 @@ FULL = """
 52 2 1
 53 3 1
 """.strip().splitlines()
+ORIGINAL = (*range(50, 54), *range(101, 109), *range(111, 116), *range(200, 209))
 
 
 def hint_values(objects):
@@ -58,13 +59,11 @@ def test_the_table_above_is_complete():
     assert set(LEVELS) <= set(hints.HINT_WORDS)
 
 
-def test_every_hint_equals_the_original(recorded_data):
+def test_every_hint_of_the_original_is_the_same(recorded_data):
     table = json.loads(recorded_data("cartpole3d/hints_table.json").read_text(encoding="utf-8"))
-    ours = {
-        str(level): {str(k): hint(level, k) for k in hints.HINT_LEVELS}
-        for level in hints.HINT_WORDS
-    }
-    assert ours == table
+    assert set(table) == set(map(str, ORIGINAL))
+    for level in ORIGINAL:
+        assert {str(k): hint(level, k) for k in hints.HINT_LEVELS} == table[str(level)]
 
 
 def test_three_entities_at_level_206_on_request():
@@ -85,9 +84,10 @@ def test_a_hint_is_the_callers_own():
     assert [one["entity"] for one in hint(206, 3)] == ["pole"] * 3
 
 
-@pytest.mark.parametrize("level", [0, 7, 109, 209, True, "200", None])
+@pytest.mark.parametrize("level", [0, 7, max(hints.HINT_WORDS) + 1, True, "200", None])
 def test_an_unknown_level_is_refused(level):
-    with pytest.raises(ValueError, match=r"^level is .*; it must be one of 50, .*, 208$"):
+    listed = ", ".join(map(str, hints.HINT_WORDS))
+    with pytest.raises(ValueError, match=rf"^level is .*; it must be one of {listed}$"):
         hint(level, 0)
 
 

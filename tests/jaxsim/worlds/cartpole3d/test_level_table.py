@@ -18,6 +18,7 @@ from jaxsim.worlds.cartpole3d.levels import (
     NAMED,
     Level,
 )
+from jaxsim.worlds.cartpole3d.original.hints import hint
 from jaxsim.worlds.cartpole3d.types import Params
 
 INF = float("inf")
@@ -129,11 +130,19 @@ def test_every_level_says_what_the_original_draws_in_it():
 
 
 def test_a_new_level_is_refused_until_its_random_stream_is_known(monkeypatch):
-    monkeypatch.setitem(CATALOGUE, 209, Level(209, "heavier blocks", ({"block_mass": 2.0},) * 3))
-    with pytest.raises(ValueError, match=r"^level is 209; the original's random stream is known"):
-        cartpole3d.wsu_start(0, 209, dtype="float32")
+    new = max(CATALOGUE) + 1
+    monkeypatch.setitem(CATALOGUE, new, Level(new, "heavier blocks", ({"block_mass": 2.0},) * 3))
+    with pytest.raises(ValueError, match=rf"^level is {new}; the original's random stream is kno"):
+        cartpole3d.wsu_start(0, new, dtype="float32")
 
 
 def test_levels_of_an_evaluation_are_those_that_hints_describe():
-    assert (*range(101, 109), *range(201, 209)) == NAMED
-    assert (*range(200, 209), *range(101, 109)) == EVALUATED
+    described = {number for number in CATALOGUE if any([*hint(number, 3)[0].values()][1:])}
+    assert set(NAMED) == described and set(EVALUATED) == {200, *described}
+    assert sorted(NAMED) == list(NAMED)
+    groups = [number // 100 for number in EVALUATED]
+    assert sorted(groups, reverse=True) == groups
+    phase_2, phase_3 = range(101, 109), range(200, 209)
+    original = {*phase_2, *phase_3}
+    assert tuple(n for n in NAMED if n in original) == (*phase_2, *phase_3[1:])
+    assert tuple(n for n in EVALUATED if n in original) == (*phase_3, *phase_2)
