@@ -1,4 +1,4 @@
-"""Sizes of packages, side by side: modules, lines of code, uses of `Any`.
+"""Sizes of packages, beside one another: modules, lines of code, uses of `Any`.
 
     python -m tools.structure jaxsim evaluation path/to/site-packages/brax
 
