@@ -28,7 +28,7 @@
 | `view` | `jaxsim view`: episodes as pages and videos |
 | `shims` | packages under the names of other tools |
 | `calc_metrics` | `python -m evaluation.calc_metrics` of the 2019 framework |
-| `l2metrics` | `python -m evaluation.l2metrics` of the 2019 framework |
+| `l2metrics2019` | `python -m evaluation.l2metrics2019` of the 2019 framework |
 | `info` | `python -m evaluation.info`: where logs are |
 | `cache` | the cache of compiled programs |
 | `processor` | JAX on the processor, for commands |

@@ -9,7 +9,7 @@ from evaluation.report import terminal
 
 EXAMPLES: Final = """examples:
   jaxsim classify examples/syllabi/moved_digits.json --learner mlp --lifetimes 8 --out runs/digits
-  python -m evaluation.l2metrics -log_dir runs/digits/logs/... -syllabus_type class
+  python -m evaluation.l2metrics2019 -log_dir runs/digits/logs/... -syllabus_type class
 
 DIR then has records.parquet (one row per batch), report.json (every metric with its interval),
 schedule.json, and lifetime 0 as a log of the 2019 layout under logs. The data set Digits needs the

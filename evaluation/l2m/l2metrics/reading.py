@@ -99,7 +99,7 @@ def read_log_columns(path: Path) -> RawLog:
         raise L2MetricsError(
             ErrorKind.NO_LOGGER_INFO,
             f"{path} is a log of the 2019 framework; for its metrics use python -m "
-            f"evaluation.l2metrics -log_dir {path}",
+            f"evaluation.l2metrics2019 -log_dir {path}",
         )
     try:
         log = read_columns(path, lower_case=True)

@@ -16,8 +16,8 @@ USAGE_ERROR: Final = 2
 FAILURE: Final = 1
 
 L2METRICS_EXAMPLES: Final = """examples:
-  python -m evaluation.l2metrics -log_dir syllabus_CL-1575473425723 -syllabus_subtype CL
-  python -m evaluation.l2metrics -log_dir runs/log -syllabus_subtype ANT_B -json m.json
+  python -m evaluation.l2metrics2019 -log_dir syllabus_CL-1575473425723 -syllabus_subtype CL
+  python -m evaluation.l2metrics2019 -log_dir runs/log -syllabus_subtype ANT_B -json m.json
 
 A bare name is looked up in $L2DATA/logs. Saturation values of single-task experts are read from
 $L2DATA/taskinfo/info.json. A wrong input is one line on standard error and exit code 2.
@@ -38,7 +38,7 @@ def l2metrics(argv: Sequence[str] | None = None) -> int:
     Args:
       argv: arguments without the program's name; those of the process if None.
     """
-    parser = _parser("l2metrics", "Print the metrics of a log.", L2METRICS_EXAMPLES, "ANT_A")
+    parser = _parser("l2metrics2019", "Print the metrics of a log.", L2METRICS_EXAMPLES, "ANT_A")
     return _run(parser, argv)
 
 

@@ -233,7 +233,7 @@ def test_a_log_of_2019_is_sent_to_its_own_command(capsys, tmp_path):
     with RunLogger("old", tmp_path) as logger:
         logger.log("1.train", "Pole", {}, reward=1.0)
     assert cli.main(["l2metrics", "-l", str(logger.directory)]) == 2
-    assert "use python -m evaluation.l2metrics -log_dir" in capsys.readouterr().err
+    assert "use python -m evaluation.l2metrics2019 -log_dir" in capsys.readouterr().err
 
 
 # Statistics over logs -----------------------------------------------------------------------------
