@@ -335,7 +335,8 @@ def _run(arguments: argparse.Namespace) -> int:
     steps = int(report.records.columns["length"].sum())
     console.print(
         f"{steps:,} environment steps in {seconds:.1f} s, compiling included; "
-        f"results in {job.out}: open report.html"
+        f"results in {job.out}: open report.html",
+        soft_wrap=True,
     )
     return 0
 

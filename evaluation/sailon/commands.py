@@ -258,7 +258,8 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"{len(reasons)} problems, the first: {reasons[0]}")
     if console is not None:
         table = arguments.out / "results.parquet"
-        console.print(f"results in {arguments.out}; for metrics: jaxsim sailon analyze {table}")
+        line = f"results in {arguments.out}; for metrics: jaxsim sailon analyze {table}"
+        console.print(line, soft_wrap=True)
     return 0
 
 

@@ -105,7 +105,7 @@ def test_an_agent_whose_numbers_have_other_shapes_is_refused(act, words):
     agents.check_fit(replace(agent, act=none), "mine", env, params)
 
 
-SYLLABUS = Path("examples/syllabi/cl_pole_length.json").resolve()
+SYLLABUS = Path(__file__).parents[2] / "examples/syllabi/cl_pole_length.json"
 OUT = ["--out", "out"]
 
 

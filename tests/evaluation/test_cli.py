@@ -450,6 +450,7 @@ def test_demo(demo):
     assert report["syllabus"] == {"name": "cl_pole_length", "source": "cl_pole_length.json"}
     assert report["versions"]["jaxsim-novelty"] == __version__
     assert "18,240/18,240 episodes" in printed
+    assert f"compiling included; results in {out}: open report.html\n" in printed
     mean = report["metrics"]["mean"]
     assert 0.8 < mean["low"] < mean["mean"] < mean["high"] < 1
     # A lifetime of 64 says something about every block and metric that is defined for it.

@@ -211,8 +211,9 @@ def test_an_agent_file_is_run_as_it_is(agent_file, experiment_file, tmp_path, te
 @pytest.mark.slow
 def test_what_agents_do_wrong_is_in_the_results(agent_file, experiment_file, tmp_path, capsys):
     out = tmp_path / "out"
-    arguments = ("--agent", agent_file(STARTED), experiment_file, "--out", out, "--quiet")
+    arguments = ("--agent", agent_file(STARTED), experiment_file, "--out", out)
     assert run("run", *arguments, "--arguments=--answer up") == 0
+    assert f"jaxsim sailon analyze {out / 'results.parquet'}\n" in capsys.readouterr().out
     problems = load_results(out / "results.csv").rows["problem"].tolist()
     assert all("the action 'up'" in text for text in problems)
     assert run("run", *arguments) == 2
@@ -223,7 +224,7 @@ def test_what_agents_do_wrong_is_in_the_results(agent_file, experiment_file, tmp
     ("text", "words"),
     [
         ("import nowhere_to_be_found", "ModuleNotFoundError: No module named"),
-        ("x = 1", "defines 0 classes derived from TA2Logic"),
+        ("x = 1", "defines 0 classes derived from TA2Logic; call run() of one, or name a pure"),
         (AGENT + "\nclass Other(TA2Logic):\n    pass\n", "defines 2 classes"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         (AGENT.replace("return parser", "return None"), "must return the parser"),
