@@ -153,8 +153,8 @@ def configure_cpu() -> None:
     Call it before JAX's first computation. It extends the environment variable XLA_FLAGS by
     `--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=30000000`: a loop whose
     arrays together are smaller than 30 MB is compiled as one function, instead of a list of
-    operations that are started one by one in every iteration. Programs of some environments are
-    then compiled by XLA's older emitters as well, see `compiled`.
+    operations that are started one by one in every iteration. Programs of lanes are then compiled
+    by XLA's older emitters, see `compiled`.
 
     The option holds for everything that the process compiles. It is undocumented and may vanish
     from XLA, which ignores unknown options: programs are only slower then. If XLA_FLAGS has it
@@ -183,18 +183,14 @@ def configure_cpu() -> None:
     os.environ["XLA_FLAGS"] = flags
 
 
-def compiled(lowered: jax.stages.Lowered, older_emitters: bool = False) -> jax.stages.Compiled:
+def compiled(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
     """Compile a lowered program.
 
-    Args:
-      lowered: of `jax.jit`.
-      older_emitters: whether XLA's older emitters may compile it, after `configure_cpu`. They need
-        half the memory, and their loops over steps run 1.5 times as fast; they take longer for
-        large programs.
+    After `configure_cpu` XLA's older emitters compile it, if XLA still has them: they need less
+    memory and, for loops that are compiled whole, less time, and the loops are at least as fast.
     """
-    whole_loops = SMALL_LOOPS in os.environ.get("XLA_FLAGS", "")
     try:
-        if not (older_emitters and whole_loops and on_cpu()):
+        if not (on_cpu() and SMALL_LOOPS in os.environ.get("XLA_FLAGS", "")):
             return lowered.compile()
         try:
             return lowered.compile(compiler_options=WHOLE_LOOPS)
@@ -280,6 +276,23 @@ def opaque_one(number: jax.Array | float) -> jax.Array:
     zero = jax.lax.shift_right_logical(jax.lax.shift_right_logical(word, half), half)
     one = zero | jnp.asarray(np.ones((), number.dtype).view(kind))
     return jax.lax.bitcast_convert_type(one, number.dtype)
+
+
+def in_parts(number: jax.Array) -> jax.Array:
+    """Return a number unchanged, so that XLA:CPU does not compile the loop around it whole.
+
+    After `configure_cpu` XLA compiles a loop over loops as one function, too. LLVM needs twice as
+    long for it as for the inner loops, and all on one core: 50 to 70 s instead of 25 to 35 at level
+    200. XLA compiles no loop whole that multiplies matrices which are not tiny; one of eight by
+    eight takes a few microseconds.
+
+    Args:
+      number: () integer that changes in the passes of the loop; else XLA moves the product out.
+    """
+    if not on_cpu():
+        return number
+    matrix = jnp.ones((8, 8)) * opaque_one(number.astype(jnp.float32))
+    return jnp.where((matrix @ matrix)[0, 0] > 0, number, 0)
 
 
 def batch_rule(of_lanes: Callable[..., Tree]) -> Callable[..., Tree]:

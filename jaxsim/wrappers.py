@@ -118,11 +118,6 @@ class WorldWrapper(Wrapper):
         return self.env.layout
 
     @property
-    def older_emitters(self) -> bool:
-        """Whether XLA's older emitters compile loops over its steps."""
-        return bool(self.env.older_emitters)
-
-    @property
     def efforts(self) -> tuple[int, ...]:
         """Kinds of `attempt`, the cheapest first."""
         return self.env.efforts

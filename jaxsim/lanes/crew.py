@@ -347,8 +347,7 @@ def executable(
     program: Program, home: jax.Device, structure: PyTreeDef, shapes: Shapes
 ) -> jax.stages.Compiled:
     """A compiled program for a device and batches of some shapes."""
-    older_emitters = all(getattr(work, "older_emitters", False) for work in program.works)
-    return backend.compiled(lowered(program, home, structure, shapes), older_emitters)
+    return backend.compiled(lowered(program, home, structure, shapes))
 
 
 @jax.jit

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 
 from jaxsim import counters, rng
 from jaxsim.agents.base import Agent, never_fails
-from jaxsim.backend import opaque_one, whole
+from jaxsim.backend import in_parts, opaque_one, whole
 from jaxsim.lanes.banks import Banked, Banks, LeafBanks, cut, gather, pasted, scatter
 from jaxsim.lanes.lists import Batch, ProgramOutput, Rows
 from jaxsim.lanes.minds import Minds
@@ -439,7 +439,7 @@ class Play:
         ended = jnp.all((ending != RUNNING).reshape(self.count, self.width), axis=1)
         marks = marked(ended & ~over)
         size = min(self.sizes.turns, self.count)
-        remaining = jnp.sum(~over, dtype=jnp.int32)
+        remaining = in_parts(jnp.sum(~over, dtype=jnp.int32))
         least = jnp.clip(remaining // TURNING, 1, size)
 
         def enough(state: tuple[jax.Array, Tree]) -> jax.Array:

@@ -147,11 +147,6 @@ class World(WholeSteps):
         """Sizes that suit a rollout on the present backend."""
         return backend.layout()
 
-    @property
-    def older_emitters(self) -> bool:
-        """Whether `backend.compiled` uses XLA's older emitters for loops over the steps."""
-        return False
-
     def parts(self, params: Params) -> tuple[tuple["World", ...], np.ndarray]:
         """Find simpler environments that give the same result for some rows of a table.
 

@@ -64,11 +64,20 @@ if %(configured)s:
     jaxsim.configure_cpu()
 x = jnp.linspace(0.0, 1.0, 1000)
 loop = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: jnp.sin(1.7 * y) + x * y, x))
+def loop_remains(number_of):
+    def outer(state):
+        return number_of(state[0]) + 1, loop(state[1])
+    program = jax.jit(lambda x: jax.lax.while_loop(lambda state: state[0] < 9, outer, (0, x)))
+    compiled = program.lower(x).compile(compiler_options=jaxsim.backend.WHOLE_LOOPS)
+    main = compiled.as_text().split("ENTRY ")[1]
+    return " while(" in main, int(compiled(x)[0])
 functions = "sin cos tan exp expm1 log1p tanh sinh arctan arcsinh sqrt cbrt".split()
 report = {
     "functions": {name: jax.jit(getattr(jnp, name))(x).tolist() for name in functions},
     "flags": os.environ.get("XLA_FLAGS"),
     "one_function": "small_call" in loop.lower(x).compile().as_text(),
+    "whole": loop_remains(lambda number: number),
+    "in_parts": loop_remains(jaxsim.backend.in_parts),
     "result": loop(x).tolist(),
     "again": refusal(),
     "devices": len(jax.devices()),
@@ -105,6 +114,11 @@ def configured():
 def test_the_options_reach_the_compiler(plain, configured):
     assert (plain["one_function"], configured["one_function"]) == (False, True)
     assert (plain["flags"], configured["flags"]) == (None, OURS)
+
+
+def test_a_loop_over_loops_is_compiled_in_parts(configured):
+    """Otherwise it is one function, which takes long to compile; it ends after as many passes."""
+    assert (configured["whole"], configured["in_parts"]) == ([False, 9], [True, 9])
 
 
 def test_results_are_the_same_to_rounding(plain, configured):
@@ -149,21 +163,16 @@ class Lowered:
 
 
 @pytest.mark.parametrize(
-    ("name", "flags", "older_emitters", "options"),
-    [
-        ("cpu", OURS, True, backend.WHOLE_LOOPS),
-        ("cpu", OURS, False, None),
-        ("cpu", "", True, None),
-        ("gpu", OURS, True, None),
-    ],
+    ("name", "flags", "options"),
+    [("cpu", OURS, backend.WHOLE_LOOPS), ("cpu", "", None), ("gpu", OURS, None)],
 )
 def test_older_emitters_compile_loops_that_are_one_function(
-    name, flags, older_emitters, options, platform, monkeypatch
+    name, flags, options, platform, monkeypatch
 ):
     platform(name)
     monkeypatch.setenv("XLA_FLAGS", flags)
     lowered = Lowered()
-    assert backend.compiled(lowered, older_emitters) is lowered
+    assert backend.compiled(lowered) is lowered
     assert lowered.calls == [options]
 
 
@@ -171,12 +180,12 @@ def test_an_xla_without_older_emitters_compiles_as_usual(platform, monkeypatch):
     platform("cpu")
     monkeypatch.setenv("XLA_FLAGS", OURS)
     lowered = Lowered(known=False)
-    assert backend.compiled(lowered, older_emitters=True) is lowered
+    assert backend.compiled(lowered) is lowered
     assert lowered.calls == [backend.WHOLE_LOOPS, None]
 
 
 def test_xla_knows_the_older_emitters():
-    """Otherwise level 200 would be slower, and nothing would say so."""
+    """Otherwise programs would be slower, and nothing would say so."""
     lowered = jax.jit(lambda x: x + 1).lower(1.0)
     assert lowered.compile(compiler_options=backend.WHOLE_LOOPS)(1.0) == 2.0
 

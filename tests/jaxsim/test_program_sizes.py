@@ -38,3 +38,4 @@ def test_programs_are_small(cells, most):
     rounds = Rounds(episode=0 * one, count=one, world=0 * one, row=0 * one)
     text = jax.jit(crew.program(ROUNDS)).lower(crew.batch(rounds, 0)).as_text()
     assert 0.9 * most < len(text) <= most
+    assert "tensor<8x8xf32>" in text  # of `backend.in_parts`

@@ -197,14 +197,6 @@ class CartPole3D(World):
         return usual._replace(lanes=lanes, chunk=lanes, enough=lanes, groups=groups)
 
     @property
-    def older_emitters(self) -> bool:
-        """Whether the older emitters are as fast: 28 s of CPU time with either at level 200.
-
-        With wind they take 77 s instead of 50, with 205 blocks more than four times as long.
-        """
-        return not self.config.terms and self.config.max_blocks <= UNROLLED
-
-    @property
     def efforts(self) -> tuple[int, ...]:
         """Efforts by terms and capacity; with stacked slots only the full one.
 
