@@ -151,8 +151,8 @@ def configure_cpu() -> None:
     """Make XLA two to three times as fast on a processor; never needed for right results.
 
     Call it before JAX's first computation. It extends the environment variable XLA_FLAGS by
-    `--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=30000000`: a loop whose
-    arrays together are smaller than 30 MB is compiled as one function, instead of a list of
+    `--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=30000000`: a loop of
+    which a pass reads and writes less than 30 MB is compiled as one function, instead of a list of
     operations that are started one by one in every iteration. Programs of lanes are then compiled
     by XLA's older emitters, see `compiled`.
 
