@@ -14,6 +14,7 @@
 | `worlds` | CartPole, CartPole2D and CartPole3D |
 | `novelty` | families of novelties, seeded samples, compositions |
 | `agents` | policies and novelty predictions |
+| `identification` | which parameters of a world changed, from episodes in it |
 | `training` | agents that learn |
 | `lean_actions` | CartPole3D with leans of the pole as actions |
 | `embedding` | two-dimensional worlds behind CartPole3D's interface |

@@ -23,7 +23,7 @@ def state_of(report: Sighting) -> State:
     pose, velocity = sight.moving(report)
     zero = jnp.zeros_like(report.vx)
     still = Vector(zero, zero, zero)
-    blocks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], report.block) for i in range(SLOTS))
+    blocks = tuple(jax.tree.map(lambda leaf, i=i: leaf[..., i], report.block) for i in range(SLOTS))
     step = jnp.ones_like(report.count)
     return State(
         pose,

@@ -1,0 +1,172 @@
+"""Identification of novelties from episodes of `pd`."""
+
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks.identification import errors_of, recorded
+from benchmarks.novelty_space import groups
+from evaluation import cli
+from evaluation.sailon import transcript
+from jaxsim.identification import ObservedEpisode, identify
+from jaxsim.novelty import Novelty
+from jaxsim.worlds.cartpole3d.original import messages
+from jaxsim.worlds.cartpole3d.types import ACTIONS
+
+EPISODES, SEED = 3, 4
+NOVELTIES = {
+    "gravity": Novelty.of(["gravity"], {"gravity": 12.5}),
+    "wind": Novelty.of(["wind"], {"wind/speed": 9.0}),
+    "delay": Novelty.of(["push_delay"], {"actions/delay": 2}),
+    "radius": Novelty.of(["block_size"], {"blocks/radius": 0.7}),
+    "spread": Novelty.of(["bounce_spread"], {"walls/bounce_spread": 0.3}),
+    "speed": Novelty.of(["block_speed"], {"blocks/speed_max": 14.0, "blocks/speed_min": 8.4}),
+    "number": Novelty.of(["block_number"], {"blocks/count_min": 1, "blocks/count_max": 1}),
+    "start": Novelty.of(["start_push"], {"start/push": 8.0}),
+    "noise": Novelty.of(["noise_velocity"], {"sensors/noise_velocity": 0.1}),
+    "step": Novelty.of(["step_angle"], {"sensors/step_angle": 0.01}),
+    "offset": Novelty.of(["offset_rate"], {"sensors/offset_rate": 0.2}),
+    "two": Novelty.of(["cart_mass", "push_turn"], {"cart/mass": 2.5, "actions/turn": 30.0}),
+    "hidden": Novelty.of(
+        ["noise_rate", "pole_length"], {"sensors/noise_rate": 0.05, "pole/length": 1.5}
+    ),
+    "three": Novelty.of(
+        ["cart_mass", "gravity", "pull_cart"],
+        {"cart/mass": 3.0, "gravity": 15.0, "blocks/pull_cart": 5.0},
+    ),
+    "sensors": Novelty.of(
+        ["noise_position", "offset_angle"],
+        {"sensors/noise_position": 0.05, "sensors/offset_angle": 0.02},
+    ),
+}
+SLACK = {"bounce_spread": 0.5, "block_speed": 0.05, "start_push": 0.4, "noise": 0.05}
+"""Relative errors of parameters that only bound what is drawn, or of which there are few draws."""
+EXACT = 1e-3
+NOMINAL = "nominal"
+SIMPLE = ("gravity", "number")
+"""Worlds without optional parts, which compile in no time."""
+
+
+def record(names):
+    """Episodes in some worlds, and in the nominal one."""
+    novelties = [NOVELTIES[name] for name in names]
+    (group,) = groups([*novelties, novelties[0]])
+    rows = [*range(len(names) + 1), 0]
+    params = jax.tree.map(lambda leaf: leaf[rows], group.params)
+    records = list(recorded(replace(group, params=params), EPISODES, SEED))
+    named = dict(zip((*names, NOMINAL), records, strict=True))
+    assert [name for name, row in named.items() if not row.differs] == [NOMINAL]
+    return {name: row.episodes for name, row in named.items()}
+
+
+@pytest.fixture(scope="module")
+def simple():
+    return record(SIMPLE)
+
+
+@pytest.fixture(scope="module")
+def worlds():
+    return record(NOVELTIES)
+
+
+@pytest.mark.slow
+def test_nothing_is_named_in_the_nominal_world(simple):
+    result = identify(simple[NOMINAL])
+    assert result.families == ()
+    assert result.values == {}
+    assert result.unexplained == 0
+    assert result.novelty is None
+    assert not result.none_of_these
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in NOVELTIES if name != "three"])
+def test_families_and_values_are_those_of_the_world(worlds, name):
+    novelty = NOVELTIES[name]
+    result = identify(worlds[name])
+    assert result.families == novelty.families
+    assert result.words == novelty.words
+    assert not result.none_of_these
+    assert result.novelty is not None
+    assert result.novelty.families == novelty.families
+    for family, error in errors_of(novelty, result).items():
+        assert error < SLACK.get(family, SLACK.get(family.split("_")[0], EXACT)), family
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "path", "value"), [("speed", "blocks/speed_max", 14.0), ("start", "start/push", 8.0)]
+)
+def test_deviations_of_draws_cover_the_errors(worlds, name, path, value):
+    estimate = identify(worlds[name]).values[path]
+    assert abs(estimate.value - value) < 4 * estimate.deviation
+    assert estimate.deviation < 0.3 * value
+
+
+@pytest.mark.long
+def test_three_changes_of_a_tick_are_none_of_these(worlds):
+    result = identify(worlds["three"])
+    assert result.none_of_these
+    assert set(result.families) < set(NOVELTIES["three"].families)
+
+
+@pytest.mark.slow
+def test_one_episode_suffices_for_a_change_of_every_tick(simple):
+    result = identify(simple["gravity"][:1])
+    assert result.families == ("gravity",)
+    assert np.isclose(result.values["gravity"].value, 12.5, rtol=EXACT)
+    assert result.words == NOVELTIES["gravity"].words
+    assert result.novelty.families == ("gravity",)
+    assert not result.none_of_these
+
+
+@pytest.mark.long
+def test_transcripts_say_as_much_as_observations(worlds, tmp_path, capsys):
+    paths = [tmp_path / f"{number}.jsonl" for number in range(EPISODES)]
+    for path, episode in zip(paths, worlds["two"], strict=True):
+        write_transcript(path, episode)
+    out = tmp_path / "novelty.json"
+    assert cli.main(["sailon", "identify", *map(str, paths), "--out", str(out)]) == 0
+    values = json.loads(out.read_text())
+    novelty = Novelty.from_json(values["novelty"])
+    assert novelty.families == NOVELTIES["two"].families
+    for (path, value), (other, expected) in zip(
+        novelty.parameters, NOVELTIES["two"].parameters, strict=True
+    ):
+        assert path == other
+        assert np.isclose(value, expected, rtol=EXACT)
+    shown = capsys.readouterr().out
+    assert "cart_mass (cart, mass, increase); push_turn (push, direction, left)" in shown
+    assert "2.5 kg" in shown
+
+
+def write_transcript(path, episode):
+    """Write an episode as the messages of an interactive experiment."""
+    plan = {"index": 0, "seed": 0, "novel": True, "told": None, "hint_level": -1}
+    plan |= {"level": 200, "difficulty": "easy"}
+    header = {"format": transcript.FORMAT, "mode": "test", "seed": 0, "lifetime": 1}
+    header |= {"starts": "counter", "flat": False, "plan": plan, "played": [[200, "easy"]]}
+    lines = [{"episode": header}]
+    for tick, action in enumerate(episode.actions):
+        observation = jax.tree.map(lambda leaf, tick=tick: leaf[tick], episode.observations)
+        vector = messages.feature_vector(observation, first=tick == 0, time_stamp=0.0)
+        lines += [vector, {"action": ACTIONS[int(action)]}, {"performance": 0.0}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_episodes_are_needed(simple, number):
+    whole = simple["gravity"][0]
+    first = jax.tree.map(lambda leaf: leaf[:1], whole.observations)
+    start = ObservedEpisode(first, whole.actions[:0])
+    with pytest.raises(ValueError, match="one episode or more, each with an action"):
+        identify([start] * number)
+
+
+def test_observations_and_actions_must_fit(simple):
+    whole = simple["gravity"][0]
+    with pytest.raises(ValueError, match="needs one observation more than actions"):
+        identify([ObservedEpisode(whole.observations, whole.actions[:-1])])
