@@ -25,6 +25,7 @@
 | `labels` | actions in labels and feedback |
 | `pictures` | pictures of the room in feature vectors |
 | `transcript` | episodes as messages, and their replay |
+| `identify` | what changed in the world of transcripts |
 | `serve` | experiments over RabbitMQ, for agents in containers |
 | `results` | one row an episode, as Parquet or CSV |
 | `analysis` | metrics of an experiment |

@@ -71,11 +71,21 @@ DOMAIN_EXAMPLES = """examples:
 """
 
 
+IDENTIFY_EXAMPLES = """examples:
+  jaxsim sailon identify runs/ta2/transcripts/trial-00000/episode-00005.jsonl
+  jaxsim sailon identify --out novelty.json runs/ta2/transcripts/trial-00000/episode-0000[5-7].jsonl
+
+All transcripts must be of episodes in one world; three suffice for most novelties. Only feature
+vectors and actions are read. "novelty" in FILE is a value of "novelty" in a syllabus or an
+experiment, and of --set.
+"""
+
+
 def add_to(commands: Commands) -> None:
     """Add `sailon` to the subcommands of `jaxsim`."""
     sailon = commands.add_parser(
         "sailon",
-        help="novelty experiments: generate, run, serve, analyze, evaluate",
+        help="novelty experiments: generate, run, serve, analyze, evaluate, identify",
         description="Novelty experiments of SAIL-ON, as the WSU novelty generator has them.",
     )
     parts = sailon.add_subparsers(dest="part", required=True, metavar="PART")
@@ -93,6 +103,14 @@ def add_to(commands: Commands) -> None:
         "files", type=Path, nargs="+", metavar="FILE", help="transcripts, JSON lines"
     )
     replay.set_defaults(handler=_replay)
+    part = add_command(
+        parts, "identify", "name what changed in the world of transcripts", IDENTIFY_EXAMPLES
+    )
+    part.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="transcripts of one world, JSON lines"
+    )
+    part.add_argument("--out", type=Path, metavar="FILE", help="write the estimates as JSON")
+    part.set_defaults(handler=_identify)
 
 
 def _add_generate(parts: Commands) -> None:
@@ -394,3 +412,15 @@ def _replay(arguments: argparse.Namespace) -> int:
         else:
             print(f"{path}: {result.steps} steps, the same")
     return 0 if same else DIFFERENT
+
+
+def _identify(arguments: argparse.Namespace) -> int:
+    from evaluation.files import write_json
+    from evaluation.sailon import identify
+
+    with terminal.console().status("compiling, then fitting every family"):
+        result = identify.of_transcripts(arguments.files)
+    if arguments.out:
+        write_json(arguments.out, identify.to_json(result))
+    identify.show(result)
+    return 0

@@ -224,17 +224,44 @@ def replay(path: Path, watch: ReplayObserver | None = None) -> Replay:
     return Replay(steps, tuple(differences))
 
 
+def recorded(path: Path) -> tuple[list[JsonObject], list[int]]:
+    """Feature vectors of a transcript and codes of the agent's actions, in their order.
+
+    Raises:
+      ExperimentError: not a transcript; names line and column.
+    """
+    lines = list(_lines(path))
+    _, training = _header(str(path), lines[0][1] if lines else {})
+    vectors: list[JsonObject] = []
+    actions: list[int] = []
+    answered = training
+    for number, message in lines[1:]:
+        if "cart" in message:
+            vectors.append(message)
+            answered = not training  # in training the label comes first
+        elif "action" in message and not answered:
+            answered = True
+        elif "action" in message and message["action"] != GIVE_UP:
+            actions.append(_code(str(path), number, message["action"]))
+    return vectors, actions
+
+
+def _code(source: str, number: int, action: object) -> int:
+    if action not in ACTIONS:
+        raise ExperimentError(source, number, 1, f"{action!r} is not an action")
+    return ACTIONS.index(str(action))
+
+
 def _step(
     source: str, number: int, episode: Episode, action: object, watch: ReplayObserver
 ) -> float:
     """Play an action; return the performance."""
     if action == GIVE_UP:
         return 0.0
-    if action not in ACTIONS:
-        raise ExperimentError(source, number, 1, f"{action!r} is not an action")
+    code = _code(source, number, action)
     if episode.over:
         raise ExperimentError(source, number, 1, "the episode is over before this action")
-    watch.step(ACTIONS.index(str(action)))
+    watch.step(code)
     return performance_of(episode)
 
 

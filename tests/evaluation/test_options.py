@@ -271,6 +271,17 @@ COMMANDS = {
         {"novelties": "open-world-1"},
         {"novelties": "novelty_list"},
     ),
+    "sailon identify": Command(
+        "sailon identify a.jsonl",
+        (
+            "evaluation.sailon.identify.of_transcripts",
+            "evaluation.sailon.identify.to_json",
+            "evaluation.files.write_json",
+            "evaluation.sailon.identify.show",
+        ),
+        {"out": "x.json"},
+        {"out": "path"},
+    ),
     "sailon serve": Command(
         "sailon serve e.json --out x",
         (

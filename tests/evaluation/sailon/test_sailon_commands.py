@@ -206,6 +206,19 @@ def test_an_agent_file_is_run_as_it_is(agent_file, experiment_file, tmp_path, te
     assert (sys.argv, sys.path) == (argv, search)
     assert run("replay", *(out / "transcripts").rglob("*.jsonl")) == 0
     assert capsys.readouterr().out.count("the same") == 3
+    # Who gives up at once shows nothing of the world.
+    assert run("identify", *(out / "transcripts").rglob("*.jsonl")) == 2
+    assert "the episode has no two observations" in capsys.readouterr().err
+
+
+def test_only_transcripts_of_one_world_are_identified(tmp_path, capsys):
+    assert run("identify", tmp_path / "none.jsonl") == 2
+    assert "none.jsonl" in capsys.readouterr().err
+    (tmp_path / "other.jsonl").write_text('{"cart": 1}\n')
+    assert run("identify", tmp_path / "other.jsonl") == 2
+    assert "not a transcript" in capsys.readouterr().err
+    assert run("identify", *[tmp_path / "other.jsonl"] * 65) == 2
+    assert "name at most 64 of one world" in capsys.readouterr().err
 
 
 @pytest.mark.slow
