@@ -30,6 +30,7 @@ PAGES = (
     "docs/tutorials/a-sweep.md",
     "docs/tutorials/coming-from.md",
     "docs/guide.md",
+    "docs/identification.md",
     "docs/agents.md",
     "docs/learning.md",
     "docs/novelty.md",
