@@ -26,6 +26,7 @@ SHORT = 32  # transitions of the first fit of pairs
 KEPT = 5  # rough fits of a model that are continued
 GAIN = 20.0  # of the logarithm of the evidence, that a family must add
 INSIDE = 0.5  # share of a range's distance from the nominal value, from which a value differs
+SURE = 0.1  # of a knob's range, standard error of a draw that counts
 EXPLAINED = 10.0  # scales, up to which a prediction is right
 
 FITTED = frozenset(
@@ -131,7 +132,9 @@ def explain(data: Data, every: Data) -> tuple[Explanation | None, float]:
         two = pairs(data, ranked)
         if two and two[0].score > ranked[0].score + GAIN:
             ranked = two
-    best = _decided(ranked, every)
+    # Of many episodes, some have no transition among those that are fitted to.
+    covered = np.isin(every.ticks.episode, data.ticks.episode)
+    best = _decided(ranked, every.at(np.flatnonzero(covered)))
     return best, _unexplained(_errors(best, data), data)
 
 
@@ -290,7 +293,9 @@ def _explanation(model: FamilyModel, results: list[ParameterFit]) -> Explanation
         of_knob, weight = values[:, place], deviations[:, place] ** -2.0
         bound = drawn.get(knob.name)
         if bound in fields:
-            shared[bound] = greatest(of_knob)
+            # A number without any effect in its transitions stays at its start.
+            sure = deviations[:, place] < SURE * (knob.high - knob.low)
+            shared[bound] = greatest(of_knob[sure] if sure.any() else of_knob)
         elif knob.name == "delay":
             shared[DELAY] = Estimate(float(np.round(of_knob[0])), 0.0)
         elif knob != WIND_ANGLE:
@@ -348,7 +353,7 @@ def pairs(data: Data, ranked: Sequence[Explanation]) -> list[Explanation]:
 
 
 def _composed(first: Explanation, second: Explanation) -> FamilyModel | None:
-    """FamilyModel of two families that do not set the same parameter."""
+    """Model of two families that do not set the same parameter."""
     one, other = first.model, second.model
     (a,), (b,) = one.families, other.families
     if a.paths & b.paths:

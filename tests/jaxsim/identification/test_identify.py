@@ -22,7 +22,7 @@ NOVELTIES = {
     "wind": Novelty.of(["wind"], {"wind/speed": 9.0}),
     "delay": Novelty.of(["push_delay"], {"actions/delay": 2}),
     "radius": Novelty.of(["block_size"], {"blocks/radius": 0.7}),
-    "spread": Novelty.of(["bounce_spread"], {"walls/bounce_spread": 0.3}),
+    "spread": Novelty.of(["bounce_spread"], {"walls/bounce_spread": 0.1}),
     "speed": Novelty.of(["block_speed"], {"blocks/speed_max": 14.0, "blocks/speed_min": 8.4}),
     "number": Novelty.of(["block_number"], {"blocks/count_min": 1, "blocks/count_max": 1}),
     "start": Novelty.of(["start_push"], {"start/push": 8.0}),
@@ -102,6 +102,22 @@ def test_deviations_of_draws_cover_the_errors(worlds, name, path, value):
     estimate = identify(worlds[name]).values[path]
     assert abs(estimate.value - value) < 4 * estimate.deviation
     assert estimate.deviation < 0.3 * value
+
+
+@pytest.mark.long
+def test_many_episodes_of_which_few_show_anything(worlds):
+    whole = worlds["spread"]
+    first = [
+        ObservedEpisode(
+            jax.tree.map(lambda leaf, n=n: leaf[: n + 1], one.observations), one.actions[:n], False
+        )
+        for one in whole
+        for n in range(2, 32)
+    ]
+    result = identify([*first, *whole])
+    assert result.families == ("bounce_spread",)
+    draws = identify(whole).values["walls/bounce_spread"].value * EPISODES / (EPISODES + 1)
+    assert result.values["walls/bounce_spread"].value == pytest.approx(draws, rel=0.05)
 
 
 @pytest.mark.long
