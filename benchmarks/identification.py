@@ -110,7 +110,7 @@ def row_of(entry: ListedNovelty, record: Recorded, showing: Sequence[str]) -> Js
     Args:
       entry: the sample.
       record: its episodes.
-      showing: its families of which an episode without the others shows anything.
+      showing: its families that change something when they are played alone.
     """
     start = process_time()
     result = identify(record.episodes)
@@ -139,7 +139,7 @@ def errors_of(true: Novelty, result: Identification) -> JsonObject:
 
 
 def alone(novelty: Novelty) -> dict[str, Novelty]:
-    """Each family of a novelty without the others, by name."""
+    """Each family of a novelty alone, by name."""
     return {
         name: Novelty.of(
             [name], {path: v for path, v in novelty.parameters if path in FAMILIES[name].paths}

@@ -29,10 +29,10 @@ def of_transcripts(paths: Sequence[Path]) -> Identification:
     """
     if len(paths) > MOST_FILES:
         raise ValueError(f"{len(paths)} transcripts; name at most {MOST_FILES} of one world")
-    return identify([_trajectory(path) for path in paths])
+    return identify([_observed(path) for path in paths])
 
 
-def _trajectory(path: Path) -> ObservedEpisode:
+def _observed(path: Path) -> ObservedEpisode:
     vectors, actions = transcript.recorded(path)
     # The end of an episode has no message of its own.
     length = min(len(vectors) - 1, len(actions))

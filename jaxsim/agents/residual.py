@@ -28,7 +28,6 @@ from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.limits import FREE_LIMIT, NAMED_LIMIT, NoiseLimits
 from jaxsim.agents.noise_scale import NoiseScale
 from jaxsim.agents.sight import Sighting
-from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.original import hints
@@ -255,7 +254,7 @@ def _structure_level(now: Evidence) -> jax.Array:
 def _at_start(old: Evidence, report: Sighting, limit: NoiseLimits) -> Evidence:
     """Compare the first observation with the start states of the nominal world."""
     block = report.block
-    v = _before_drag(block.v)
+    v = sight.before_drag(block.v)
     p = geo.sub(block.p, geo.scale(block.v, DT))
     blur, margin = limit.blur, SPEED_MARGIN + limit.velocity
     free = block.alive & ~touch.near(NOMINAL, report.reported, replace(block, p=p), blur)
@@ -296,16 +295,6 @@ def _fallen(pose: Pose, margin: Scalar) -> jax.Array:
     """Whether a reported pole has fallen, by more than a margin, rad."""
     r = geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw)
     return jnp.asarray(dynamics.has_fallen(r, NOMINAL.lean_limit + margin))
-
-
-def _before_drag(v: Vector) -> Vector:
-    """Velocities before a tick of free flight, from those after it."""
-    slowing = DT * NOMINAL.drag
-    after = dynamics.norm(v)
-    before: Leaf = after
-    for _ in range(3):
-        before = after / (1 - slowing * (1 + before))
-    return geo.scale(v, 1 / (1 - slowing * (1 + before)))
 
 
 def _any_component(v: Vector, test: Callable[[Scalar], jax.Array]) -> jax.Array:

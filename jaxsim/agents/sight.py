@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxsim.agents.base import check_pushes
 from jaxsim.backend import opaque_one
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import (
@@ -157,3 +158,13 @@ def spin_of(pose: Pose, velocity: Velocity) -> Vector:
 def place_next(p: Vector, v: Vector) -> Vector:
     """Place after a tick with a velocity, m."""
     return geo.add(p, geo.scale(v, DT))
+
+
+def before_drag(v: Vector) -> Vector:
+    """Velocities before a tick of free flight, from those after it."""
+    slowing = DT * Params().drag
+    after = dynamics.norm(v)
+    before: Leaf = after
+    for _ in range(3):
+        before = after / (1 - slowing * (1 + before))
+    return geo.scale(v, 1 / (1 - slowing * (1 + before)))

@@ -13,7 +13,7 @@ Families are named by what explains the observations, also where two are compose
 | `fits` | robust fits of parameters to transitions |
 | `physics` | families, one or two, as explanations of transitions |
 | `readings` | errors of the sensors, without any model of forces |
-| `kinematics` | spoilt readings, computed again from others |
+| `kinematics` | noisy or rounded readings, computed again from exact ones |
 | `starts` | starts of episodes, new blocks, ends |
 | `estimates` | numbers with their standard errors |
 """

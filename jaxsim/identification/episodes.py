@@ -180,7 +180,7 @@ class _Record(NamedTuple):
 class _Fitted(NamedTuple):
     """Result of fits to the ticks of some episodes."""
 
-    record: _Record  # without the errors of sensors, where others correct them
+    record: _Record  # without errors that exact readings correct
     sizes: np.ndarray  # (4,) of the errors that are left
     explanation: Explanation | None
     unexplained: float
@@ -234,7 +234,7 @@ def _host(report: Sighting) -> Sighting:
 
 
 def _chosen(data: Data) -> np.ndarray:
-    """Transitions to fit to: those with large errors of nominal predictions, and others."""
+    """Transitions to fit to: those with large nominal errors, then evenly spread ones."""
     ticks = data.ticks
     places = np.arange(len(ticks.episode))
     off = np.abs(fits.nominal(data, places) / data.scale).max(axis=1)
@@ -257,7 +257,7 @@ def _by_family(sensors: SensorErrors) -> Named:
 
 
 def _identification(named: Named, unexplained: float) -> Identification:
-    """Complete the estimates: parameters that follow others, fixed ones, unknown ones."""
+    """Complete the estimates: linked, fixed and unknown parameters."""
     paths = {field: path for path, field in FIELDS.items()}
     values: dict[str, Estimate] = {}
     for name, estimates in named.items():

@@ -1,4 +1,4 @@
-"""Readings that noise or rounding has spoilt, computed again from others.
+"""Noisy or rounded readings, computed again from exact ones.
 
 Places and velocities determine each other under any forces, and so do angles and rates. Where
 one of the two has exact readings, the other follows.
@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.agents import sight
 from jaxsim.agents.sight import Sighting
-from jaxsim.identification.readings import KINDS
-from jaxsim.identification.starts import before_drag
+from jaxsim.identification.readings import KINDS, quaternions
 from jaxsim.worlds.cartpole3d.types import DT, Vector
 
 FROM_PLACES = 1e-4  # m/s and rad/s, error of a velocity that follows from two places
@@ -71,7 +71,8 @@ def _speeds_from_places(report: Sighting) -> Sighting:
     if not _rows(report.block.v).any():  # blocks on lines
         return report
     v = np.diff(_rows(report.block.p), axis=0) / DT
-    v = np.concatenate([before_drag(v[:1]), v])
+    first = _rows(sight.before_drag(_vector(v[:1])))
+    v = np.concatenate([first, v])
     return replace(report, block=replace(report.block, v=_vector(v)))
 
 
@@ -118,7 +119,7 @@ def _trend(off: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def _rates(report: Sighting) -> np.ndarray:
     """Rates of the pole between successive orientations, rad/s, (T + 1, 3)."""
-    q = _quaternions(report)
+    q = quaternions(report)
     before, after = q[:-1], q[1:]
     # after = turn * before, in the world frame
     w = (after * before).sum(axis=1)
@@ -134,11 +135,6 @@ def _rates(report: Sighting) -> np.ndarray:
     return np.concatenate([rates, rates[-1:]])
 
 
-def _quaternions(report: Sighting) -> np.ndarray:
-    r = report.reported
-    return np.stack([np.asarray(c, float) for c in (r.qx, r.qy, r.qz, r.qw)], axis=-1)
-
-
 def _angles_from_rates(report: Sighting) -> Sighting:
     """Orientations turned on by the rates, from the start that fits the readings best."""
     rates = _rows(report.spin)
@@ -146,7 +142,7 @@ def _angles_from_rates(report: Sighting) -> Sighting:
     q[:, 3] = 1.0
     for tick in range(len(rates) - 1):
         q[tick + 1] = _times(_turn(DT * rates[tick]), q[tick])
-    read = _quaternions(report)
+    read = quaternions(report)
     # Turns from the summed orientation back to the start, averaged.
     starts = np.stack([_times(_inverse(a), b) for a, b in zip(q, read, strict=True)])
     starts = starts * np.where(starts[:, 3:] < 0, -1.0, 1.0)

@@ -22,7 +22,7 @@ EXACT = 1e-5  # m, m/s, rad and rad/s, size of the error of an exact prediction
 LEAST_STEP = 4e-4  # of readings, which have six decimals
 ON_STEP = 2e-5  # distance of a rounded reading from a multiple of its step
 SIGNIFICANT = 5.0  # standard errors
-FEWEST, OUTLIERS = 20, (0.001, 0.999)  # values of a check; quantiles that the others are clipped to
+FEWEST, OUTLIERS = 20, (0.001, 0.999)  # values of a check; quantiles that values are clipped to
 LEVER = 12.0  # 1/s^2, angular acceleration by angle, of what noise of angles does to rates
 OF_SPEEDS = np.flatnonzero(np.arange(6 * SLOTS) % 6 >= 3) + CARTPOLE
 CERTAIN = 3.0  # standard errors of a place, beyond which a contact is certain
@@ -112,10 +112,15 @@ def _readings(report: Sighting, kind: str) -> np.ndarray:
     return np.concatenate([*(np.ravel(c) for c in whole), *moving])
 
 
+def quaternions(report: Sighting) -> np.ndarray:
+    """Orientations of the pole, (..., 4), in float64."""
+    r = report.reported
+    return np.stack([np.asarray(c, float) for c in (r.qx, r.qy, r.qz, r.qw)], axis=-1)
+
+
 def rotation_vector(report: Sighting) -> np.ndarray:
     """Rotation vectors of the pole, rad, (..., 3)."""
-    r = report.reported
-    q = np.stack([np.asarray(c, float) for c in (r.qx, r.qy, r.qz, r.qw)], axis=-1)
+    q = quaternions(report)
     q = np.where(q[..., 3:] < 0, -q, q)
     size = np.linalg.norm(q[..., :3], axis=-1, keepdims=True)
     share = np.where(size > 0, 2 * np.arctan2(size, q[..., 3:]) / np.where(size > 0, size, 1), 2.0)

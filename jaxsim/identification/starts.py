@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxsim.agents import touch
+from jaxsim.agents import sight, touch
 from jaxsim.agents.sight import Sighting
 from jaxsim.identification.estimates import Estimate, between, greatest
 from jaxsim.identification.readings import rotation_vector
@@ -21,7 +21,7 @@ Named = dict[str, Values]
 
 SIGMAS = 5.0  # of noise, up to which a number may be nominal
 MARGIN = 2e-3  # m/s, of speeds
-HALF = 0.6  # least speed of blocks as a share of the greatest, in families of speed
+LEAST_SHARE = 0.6  # least speed of blocks as a share of the greatest, in families of speed
 AT_REST = 2.5  # m/s, up to which a new block was at rest
 AIMED = 2e-4  # rad, between a block's velocity and the way to the cart
 PUSH_MARGIN, LEAN_MARGIN = 1.05, 1.002  # factors of the nominal bounds
@@ -76,9 +76,9 @@ def _of_blocks(episodes: list[ReportedEpisode], margin: float, blur: float) -> N
     number = 0
     for one in episodes:
         block = one.reports.block
-        p, v = (np.stack([np.asarray(c)[0] for c in a], axis=-1) for a in (block.p, block.v))
+        pair = (block.p, sight.before_drag(block.v))
+        p, v = (np.stack([np.asarray(c)[0] for c in a], axis=-1) for a in pair)
         alive = np.asarray(block.alive)[0]
-        v = before_drag(v)
         apart = _apart(p, alive, blur)
         cart = np.array([*_start_of(one), TARGET_HEIGHT])
         heads = _heads_for(cart, p - DT * v, v) & apart
@@ -108,8 +108,8 @@ def _of_blocks(episodes: list[ReportedEpisode], margin: float, blur: float) -> N
         }
     if not odd:
         return {}
-    if rest.max() * HALF <= rest.min() + margin:
-        return {"block_speed": {"block_speed_max": between(rest, HALF)}}
+    if rest.max() * LEAST_SHARE <= rest.min() + margin:
+        return {"block_speed": {"block_speed_max": between(rest, LEAST_SHARE)}}
     return {"block_scatter": {"scatter_speed": greatest(rest)}}
 
 
@@ -117,16 +117,6 @@ def _start_of(one: ReportedEpisode) -> tuple[float, float]:
     """First reported place of the cart, m."""
     x, y = (np.asarray(c) for c in (one.reports.reported.x, one.reports.reported.y))
     return float(x[0]), float(y[0])
-
-
-def before_drag(v: np.ndarray) -> np.ndarray:
-    """Velocities before a tick of free flight, from those after it, (N, 3)."""
-    after = np.linalg.norm(v, axis=-1, keepdims=True)
-    before, factor = after, np.ones_like(after)
-    for _ in range(3):
-        factor = 1 / (1 - DT * np.asarray(dynamics.drag_rate(NOMINAL.drag, before)))
-        before = after * factor
-    return np.asarray(v * factor)
 
 
 def _apart(p: np.ndarray, alive: np.ndarray, blur: float) -> np.ndarray:
@@ -164,7 +154,7 @@ def of_supply(episodes: list[ReportedEpisode]) -> Named:
     numbers = np.array(speeds)
     if np.linalg.norm(numbers, axis=1).max() < AT_REST:
         return {"block_supply": {"spawn_period": period}}
-    greatest_speed = between(numbers.reshape(-1), HALF)
+    greatest_speed = between(numbers.reshape(-1), LEAST_SHARE)
     return {"block_flood": {"spawn_period": period, "spawn_speed_max": greatest_speed}}
 
 

@@ -32,7 +32,7 @@ CARTPOLE = 10  # numbers of cart and pole: 2 places, 2 speeds, 3 of the tilt, 3 
 NUMBERS = CARTPOLE + 6 * SLOTS  # then place and speed of each block
 
 Columns = Mapping[str, np.ndarray]
-"""Parameters and hidden numbers of hypotheses by field, (H,) each; others are nominal."""
+"""Parameters and hidden numbers of hypotheses by field, (H,) each; missing ones are nominal."""
 
 
 class ObservedEpisode(NamedTuple):
@@ -66,11 +66,11 @@ class Ticks(NamedTuple):
 
 def reports_of(episode: ObservedEpisode) -> Sighting:
     """Reports of an episode; leaves (T + 1, ...)."""
-    reports: Sighting = jax.tree.map(np.asarray, _seen(episode.observations))
+    reports: Sighting = jax.tree.map(np.asarray, _sightings(episode.observations))
     return reports
 
 
-_seen = jax.jit(jax.vmap(sight.see))
+_sightings = jax.jit(jax.vmap(sight.see))
 
 
 @jax.jit
