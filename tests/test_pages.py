@@ -46,7 +46,7 @@ def test_every_page_with_islands_is_renewed():
 
 
 def test_measured_numbers_have_the_form_of_a_benchmark():
-    for name in ("performance.json", "performance_single.json", "performance_avx2.json"):
+    for name in ("performance.json", "performance_single.json"):
         check_schema(measured(name))
 
 
