@@ -14,6 +14,9 @@ lifetime, for any chunks and threads; a `Keeper` decides when to take one.
 With width W, a lifetime plays up to W episodes of a block in parallel, all from the same memory,
 and then the agent learns from them. An episode's start and randomness still follow from its number.
 The lifetime continues with the memory of the first of these episodes.
+
+Nothing connects the episodes of an agent without a memory, so few lifetimes play several of them in
+parallel as well: thousands of lanes fill the groups that contacts need, and records do not change.
 """
 
 from collections.abc import Callable, Collection
@@ -30,7 +33,7 @@ from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, counters
 from jaxsim.agents import Agent
-from jaxsim.agents.base import Memory
+from jaxsim.agents.base import Memory, learn_nothing
 from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds, Rows
 from jaxsim.pytrees import Tree
@@ -40,6 +43,9 @@ SEGMENT = 16
 """Rounds between two returns to the host, which shows progress."""
 MAX_LIFETIMES = 1_000_000
 MAX_WIDTH = 1024
+ENOUGH_LANES, MOST_UNCONNECTED = 8192, 16
+"""Lanes, and episodes of a lifetime, that agents without a memory play in parallel; by measurement,
+and alike on all machines, since rounds of a `Snapshot` have as many episodes."""
 
 Progress = Callable[[int, int], None]
 
@@ -152,9 +158,8 @@ def play(
     for leaf in jax.tree.leaves(memory):
         if len(leaf) != lifetimes:
             raise ValueError(f"memory is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
-    run = _ScannerRun(
-        schedule, agent, range(first_lifetime, first_lifetime + lifetimes), seed, width
-    )
+    numbers = range(first_lifetime, first_lifetime + lifetimes)
+    run = _ScannerRun(schedule, agent, numbers, seed, max(width, unconnected(agent, lifetimes)))
     columns = run.play(options or MachineOptions(), progress, memory, keeper)
     fault = columns.pop("fault", None)
     metadata = {
@@ -202,6 +207,19 @@ def check_width(width: int) -> None:
     """
     if not 1 <= width <= MAX_WIDTH:
         raise ValueError(f"width is {width}; it must be from 1 to {MAX_WIDTH}")
+
+
+def unconnected(agent: Agent, lifetimes: int) -> int:
+    """Episodes of a lifetime that are played in parallel as no memory connects them; 1 if one does.
+
+    Args:
+      agent: that plays.
+      lifetimes: number of lifetimes; the more there are, the fewer of these episodes.
+    """
+    memory = jax.eval_shape(agent.init, jax.random.key(0))
+    if jax.tree.leaves(memory) or agent.learn is not learn_nothing:
+        return 1
+    return min(MOST_UNCONNECTED, 1 << (max(1, ENOUGH_LANES // lifetimes).bit_length() - 1))
 
 
 class _Stretch(NamedTuple):

@@ -330,8 +330,8 @@ def test_learn_is_given_the_episode_as_the_only_one_of_its_batch():
 # Several episodes of a lifetime side by side ------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [2, 4])
-def test_episodes_side_by_side_are_those_one_after_another(width):
+@pytest.mark.parametrize(("width", "unconnected"), [(2, 1), (4, 1), (1, 16)])
+def test_episodes_side_by_side_are_those_one_after_another(width, unconnected, monkeypatch):
     """Of an agent without memory; blocks of 2 and 3 episodes do not fill every round, and lifetimes
     fill several chunks, so that finished ones leave gaps."""
 
@@ -340,14 +340,46 @@ def test_episodes_side_by_side_are_those_one_after_another(width):
 
     agent = Agent("guessing", act)
     options = scanner.MachineOptions(chunk=64, threads=1)
-    alone, together = (
-        play(mixed_schedule(), agent, lifetimes=100, seed=5, width=each, options=options)
-        for each in (1, width)
-    )
+    rounds, alone_or_together = [], []
+    for each, most in ((1, 1), (width, unconnected)):
+        monkeypatch.setattr(scanner, "MOST_UNCONNECTED", most)
+        progress = partial(lambda calls, done, total: calls.append(done), calls := [])
+        alone_or_together.append(
+            play(
+                mixed_schedule(),
+                agent,
+                lifetimes=100,
+                seed=5,
+                width=each,
+                options=replace(options, segment=1),
+                progress=progress,
+            )
+        )
+        rounds.append(len(calls))
+    alone, together = alone_or_together
+    assert rounds[1] < rounds[0] == mixed_schedule().num_episodes
     for name, column in alone.columns.items():
         np.testing.assert_array_equal(together.columns[name], column)
     assert len(np.unique(alone.columns["reward"])) > 4
-    assert together.metadata["width"] == width and "width" not in alone.metadata
+    assert together.metadata.get("width", 1) == width and "width" not in alone.metadata
+
+
+@pytest.mark.parametrize(
+    ("agent", "lifetimes", "expected"),
+    [
+        (agents.get("pd"), 1, 16),
+        (agents.get("pd"), 512, 16),
+        (agents.get("pd"), 513, 8),
+        (agents.get("pd"), 2048, 4),
+        (agents.get("pd"), 8192, 1),
+        (agents.get("pd"), 1_000_000, 1),
+        (toy.bandit, 1, 1),
+        (agents.get("pd+residual"), 1, 1),
+        (replace(toy.constant(1), learn=lambda memory, episodes: memory), 1, 1),
+    ],
+)
+def test_few_lifetimes_without_memories_play_many_episodes_at_once(agent, lifetimes, expected):
+    assert scanner.unconnected(agent, lifetimes) == expected
 
 
 def test_learning_is_from_all_episodes_of_a_round():
@@ -569,7 +601,7 @@ def test_progress_rises_to_the_total(segment):
         calls.append((done, total))
 
     options = replace(ONE_THREAD, segment=segment)
-    play(schedule, toy.constant(1), 3, options=options, progress=progress)
+    play(schedule, toy.bandit, 3, options=options, progress=progress)
     done, totals = zip(*calls, strict=True)
     assert set(totals) == {3 * schedule.num_episodes}
     assert list(done) == sorted(set(done))
