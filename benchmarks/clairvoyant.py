@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents import Agent, NoveltyPrediction, mpc, repair, sight
-from jaxsim.agents.lookahead import BodyState, ForceField, LeanPlan, Model
+from jaxsim.agents.lookahead import BodyState, ForceField, LeanPlan, Model, Pushes, ahead
 from jaxsim.agents.mpc import Budget
 from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.terms import wind
+from jaxsim.worlds.cartpole3d.terms import actions, delays, wind
 from jaxsim.worlds.cartpole3d.types import (
     Observation,
     Params,
@@ -80,7 +80,12 @@ def _model(params: Params, state: State) -> Model:
     zero = jnp.zeros_like(params.pull_cart)
     centroid = params.pull_centroid + 0.5 * params.pull_centroid_random
     field = ForceField(zero, params.pull_cart, centroid, params.pull_origin)
-    return Model(physics, wind.on_cart(params, state), field, params.line_far > 0)
+    size = params.force * params.action_sign
+    directions = ((size, jnp.zeros_like(size)), (jnp.zeros_like(size), size))
+    pushes = Pushes.of(*(actions.redirect(params, x, y) for x, y in directions))
+    delay = jnp.asarray(params.action_delay).astype(jnp.int32)
+    on_cart = wind.on_cart(params, state)
+    return Model(physics, pushes, delay, on_cart, field, params.line_far > 0)
 
 
 def _world(state: State) -> BodyState:
@@ -109,13 +114,14 @@ def _act(
     memory: PlannerMemory, everything: Everything, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, PlannerMemory]:
     view = sight.see(everything.observation)
-    world = mpc.crowded(_world(everything.state), everything.observation)
-    remaining = mpc.STEPS - memory.tick
-    useful = ~mpc.fallen(view) & (remaining > 0)
+    now = mpc.crowded(_world(everything.state), everything.observation)
     model = _model(everything.params, everything.state)
+    world = ahead(model, now, delays.last(everything.state), model.delay)
+    remaining = mpc.STEPS - memory.tick - model.delay
+    useful = ~mpc.fallen(view) & (remaining > 0)
     first = memory.tick == 0
     plans, more = mpc.replan(BUDGET, model, world, memory.plans, remaining, first, useful, key)
-    action = mpc.push(world, plans).astype(jnp.int32)
+    action = mpc.push(model, world, plans).astype(jnp.int32)
     after = PlannerMemory(memory.tick + 1, plans, memory.rollouts + more)
     return action, NoveltyPrediction.none(), after
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from evaluation.json_types import JsonMapping, JsonObject
 from jaxsim.novelty import FAMILIES, Family
 from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
+from tools import open_control_page
 from tools.islands import NONE, Islands, measured, table
 
 FILE = "open-world.json"
@@ -26,6 +27,7 @@ def islands() -> Islands:
         "starts": f"{STARTS} other starts",
         "samples": f"{numbers['parity']['samples']:,} samples",
         "parity": parity(numbers["parity"]),
+        **open_control_page.islands(),
     }
 
 

@@ -8,6 +8,8 @@
 | `lookahead` | rollouts of a planner, with contacts |
 | `leans` | leans of the pole as actions, and their forecasts |
 | `repair` | estimate of an episode's physics |
+| `pushes` | estimate of what pushes do, and when |
+| `derived` | speeds from places, where the reported ones are wrong |
 | `detection` | novelty detectors, joined with a controller |
 | `residual` | `residual`: novelty detection by prediction errors |
 | `limits` | limits of prediction errors under sensor noise |

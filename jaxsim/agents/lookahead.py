@@ -69,12 +69,37 @@ class ForceField(NamedTuple):
     origin: Scalar
 
 
+class Pushes(NamedTuple):
+    """Forces of the pushes right and forward on the cart; left and backward are the opposite."""
+
+    right: tuple[Scalar, Scalar]  # direction, x and y
+    forward: tuple[Scalar, Scalar]
+    sizes: tuple[Scalar, Scalar]  # N
+
+    @classmethod
+    def of(cls, right: tuple[Scalar, Scalar], forward: tuple[Scalar, Scalar]) -> "Pushes":
+        """Separate two forces, N, into directions and sizes."""
+        sizes = [jnp.sqrt(x * x + y * y) for x, y in (right, forward)]
+        units = [
+            (x / jnp.maximum(size, 1e-6), y / jnp.maximum(size, 1e-6))
+            for (x, y), size in zip((right, forward), sizes, strict=True)
+        ]
+        return cls(units[0], units[1], (sizes[0], sizes[1]))
+
+    def force(self, right: Scalar, forward: Scalar) -> tuple[Scalar, Scalar]:
+        """Force of a push, N, which is -1, 0 or 1 in both directions."""
+        a, b = self.sizes[0] * right, self.sizes[1] * forward
+        return a * self.right[0] + b * self.forward[0], a * self.right[1] + b * self.forward[1]
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Model:
     """The physics that a planner assumes; leaves ()."""
 
-    params: Params
+    params: Params  # its pushes are not used
+    pushes: Pushes
+    delay: Scalar  # int32, ticks by which pushes act late
     force: Vector  # N on the cart besides pushes; z is 0
     field: ForceField
     on_lines: jax.Array  # bool, blocks slide on lines, without drag
@@ -128,15 +153,45 @@ def going(plan: LeanPlan, x: Scalar, y: Scalar, vx: Scalar, vy: Scalar) -> tuple
 
 
 def demand(
-    axis: Vector, rate: Vector, reference: tuple[Scalar, Scalar]
+    pushes: Pushes, axis: Vector, rate: Vector, reference: tuple[Scalar, Scalar]
 ) -> tuple[jax.Array, jax.Array]:
-    """Direction of the push that tracks a lean reference: -1, 0 or 1 along x and y."""
+    """Push that tracks a lean reference: -1, 0 or 1 to the right and forward."""
     ex = axis.x + RATE_GAIN * rate.x - reference[0]
     ey = axis.y + RATE_GAIN * rate.y - reference[1]
-    along_x = jnp.abs(ex) >= jnp.abs(ey)
-    dx = jnp.where(along_x & (jnp.abs(ex) > DEAD_BAND), jnp.sign(ex), 0.0)
-    dy = jnp.where(~along_x & (jnp.abs(ey) > DEAD_BAND), jnp.sign(ey), 0.0)
+    right, forward = (x * ex + y * ey for x, y in (pushes.right, pushes.forward))
+    sideways = jnp.abs(right) >= jnp.abs(forward)
+    dx = jnp.where(sideways & (jnp.abs(right) > DEAD_BAND), jnp.sign(right), 0.0)
+    dy = jnp.where(~sideways & (jnp.abs(forward) > DEAD_BAND), jnp.sign(forward), 0.0)
     return dx, dy
+
+
+def ahead(model: Model, world: BodyState, actions: jax.Array, ticks: Scalar) -> BodyState:
+    """The world of one lane some ticks later, if nothing touches cart and pole until then.
+
+    Args:
+      model: the physics.
+      world: the state, leaves () and (N,).
+      actions: (D,) int32 codes of the actions that act until then, the newest first.
+      ticks: () int32, at most D.
+    """
+    body = dynamics.bodies(model.params)
+
+    def tick(number: jax.Array, world: BodyState) -> BodyState:
+        pose, velocity, block = world
+        action = actions[ticks - 1 - number]
+        right = jnp.where(action == 1, 1.0, jnp.where(action == 2, -1.0, 0.0))
+        forward = jnp.where(action == 3, 1.0, jnp.where(action == 4, -1.0, 0.0))
+        fx, fy = model.pushes.force(right, forward)
+        force = Vector(fx + model.force.x, fy + model.force.y, 0.0 * fx)
+        r = geo.pole_to_cart(pose)
+        velocity = dynamics.accelerate(model.params, body, pose, r, velocity, force)
+        single = jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], (pose, block))
+        v = Vector(*(jnp.asarray(c)[:, 0] for c in _blocks_moved(model, *single)))
+        velocity, _ = _stopped(pose, velocity)
+        block = replace(block, p=geo.add(block.p, geo.scale(v, DT)), v=v)
+        return BodyState(dynamics.move(pose, velocity, opaque_one(pose.x)), velocity, block)
+
+    return jax.lax.fori_loop(0, ticks, tick, world)
 
 
 def screen(
@@ -274,9 +329,8 @@ def _tick(
         jnp.where(explicit, *pair) for pair in zip(leans, place, strict=True)
     )
     reference = materialise((reference_x, reference_y), one)
-    dx, dy = demand(axis, rate, reference)
-    size = model.params.force
-    push = Vector(size * dx + model.force.x, size * dy + model.force.y, 0.0 * dx)
+    fx, fy = model.pushes.force(*demand(model.pushes, axis, rate, reference))
+    push = Vector(fx + model.force.x, fy + model.force.y, 0.0 * fx)
     velocity = dynamics.accelerate(model.params, body, pose, r, velocity, push)
     velocity = materialise(velocity, one)
     v = materialise(_blocks_moved(model, pose, block), opaque_one(block.p.x))

@@ -4,14 +4,15 @@ A plan is a reference for the pole's lean, tick by tick, and then a place to go 
 out the best plans of the tick before again, and two fixed ones: go to the middle of the room, and
 act as `pd`. If none of them is good and clear of all blocks, a random search looks for better
 plans: places to go to, leans to hold, and mutations of the best. The action is the push that the
-best plan needs now. While no model explains cart and pole, `pd` acts.
+best plan needs now. While no model explains cart and pole, `pd` acts. Where pushes act late, or
+the state is known late, plans begin with the world as it will be when the push acts.
 
 A batch screens the plans of all lanes at once. It then searches lane by lane, only for those that
 need it, with all candidates of the lane at once.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -19,19 +20,22 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.agents import reference, repair, sight
+from jaxsim.agents import derived, reference, repair, sight
 from jaxsim.agents.base import Agent, NoveltyPrediction
+from jaxsim.agents.derived import SpeedEvidence
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.lookahead import (
     HORIZON,
     BodyState,
     LeanPlan,
     Model,
+    ahead,
     demand,
     lean,
     rollout,
     screen,
 )
+from jaxsim.agents.pushes import LATEST
 from jaxsim.agents.repair import PhysicsEvidence
 from jaxsim.agents.sight import Sighting, see
 from jaxsim.backend import batch_rule, materialise, opaque_one
@@ -71,9 +75,10 @@ class Memory:
     """Memory of the controller."""
 
     before: Sighting
-    action: jax.Array  # () int32
+    actions: jax.Array  # (9,) int32, the newest first
     first: jax.Array  # () bool
     tick: jax.Array  # () int32
+    speeds: SpeedEvidence
     fit: PhysicsEvidence
     plans: LeanPlan  # (H, E) and (E,)
     rollouts: jax.Array  # () int32, rollouts of the episode
@@ -94,9 +99,10 @@ def _upright(lanes: int) -> LeanPlan:
 def _init(key: jax.Array) -> Memory:
     return Memory(
         Sighting.nothing(),
-        jnp.int32(0),
+        jnp.zeros(LATEST + 1, jnp.int32),
         jnp.asarray(True),
         jnp.int32(0),
+        SpeedEvidence.none(),
         repair.no_fit(),
         home(ELITES),
         jnp.int32(0),
@@ -111,37 +117,53 @@ def _act(
     memory: Memory, observation: Observation, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
     report = see(observation)
-    transition = Transition(memory.before, memory.action, report, memory.first)
-    fit = repair.update(memory.fit, transition)
-    model, block, trusted = repair.model_of(fit, report)
-    world = crowded(_world(memory, fit, report, block), observation)
-    remaining = STEPS - memory.tick
+    newest = Transition(memory.before, memory.actions[0], report, memory.first)
+    free = ~memory.fit.touched & ~memory.fit.crowded
+    speeds, transition, changed = derived.follow(memory.speeds, newest, free)
+    fit = jax.tree.map(partial(jnp.where, changed), repair.no_fit(), memory.fit)
+    fit = repair.update(fit, transition)
+    model, block, trusted = repair.model_of(fit, transition.after)
+    late = model.delay + speeds.late
+    now = crowded(_world(transition, fit, block), observation)
+    world = ahead(model, now, memory.actions, late)
+    remaining = STEPS - memory.tick - late
     useful = trusted & ~fallen(report) & (remaining > 0)
-    plans, n_rollouts = replan(
+    plans, rollouts = replan(
         BUDGET, model, world, memory.plans, remaining, memory.first, useful, key
     )
-    action = jnp.where(trusted, push(world, plans), reference.pd.act((), observation, key)[0])
-    action = action.astype(jnp.int32)
-    rollouts = memory.rollouts + n_rollouts
-    after = Memory(report, action, jnp.asarray(False), memory.tick + 1, fit, plans, rollouts)
+    usual = reference.pd.act((), observation, key)[0]
+    usual = jnp.where(speeds.late, push(model, world, _upright(1)), usual)
+    action = jnp.where(trusted, push(model, world, plans), usual)
+    action = jnp.where(repair.unclear(fit), 0, action).astype(jnp.int32)
+    after = Memory(
+        report,
+        jnp.concatenate([action[None], memory.actions[:-1]]),
+        jnp.asarray(False),
+        memory.tick + 1,
+        speeds,
+        fit,
+        plans,
+        memory.rollouts + rollouts,
+    )
     return action, NoveltyPrediction.none(), after
 
 
-def _world(memory: Memory, fit: PhysicsEvidence, report: Sighting, block: Sphere) -> BodyState:
-    """The present state; velocities of blocks on lines come from their last two places."""
+def _world(transition: Transition, fit: PhysicsEvidence, block: Sphere) -> BodyState:
+    """The state of a report; velocities of blocks on lines come from their last two places."""
+    report = transition.after
     pose, velocity = sight.moving(report)
-    mean_velocity = geo.scale(geo.sub(report.block.p, memory.before.block.p), 1 / DT)
-    hidden = fit.still & ~memory.first
+    mean_velocity = geo.scale(geo.sub(report.block.p, transition.before.block.p), 1 / DT)
+    hidden = fit.still & ~transition.first
     v = Vector(*(jnp.where(hidden, a, b) for a, b in zip(mean_velocity, block.v, strict=True)))
     # On lines, places are reported one tick late as well.
-    ahead = sight.place_next(block.p, v)
-    p = Vector(*(jnp.where(hidden, a, b) for a, b in zip(ahead, block.p, strict=True)))
-    return BodyState(pose, velocity, Sphere(p, v, block.alive))
+    later = sight.place_next(block.p, v)
+    p = Vector(*(jnp.where(hidden, a, b) for a, b in zip(later, block.p, strict=True)))
+    return BodyState(pose, velocity, Sphere(p, v, _placed(block).alive))
 
 
 def crowded(world: BodyState, observation: Observation) -> BodyState:
     """The world with the blocks that come closest first, where a room may hold more than four."""
-    blocks = sight.all_blocks(observation)
+    blocks = _placed(sight.all_blocks(observation))
     if len(blocks.alive) <= sight.SLOTS:
         return world
     pose, velocity = world.pose, world.velocity
@@ -155,17 +177,23 @@ def crowded(world: BodyState, observation: Observation) -> BodyState:
     return world._replace(block=jax.tree.map(lambda leaf: leaf[chosen], blocks))
 
 
+def _placed(block: Sphere) -> Sphere:
+    """Blocks but those at the origin, in the floor: no sensor reads their place."""
+    somewhere = (block.p.x != 0) | (block.p.y != 0) | (block.p.z != 0)
+    return replace(block, alive=block.alive & somewhere)
+
+
 def fallen(report: Sighting) -> Leaf:
     """Whether the reported pole has fallen."""
     r = report.reported
     return dynamics.has_fallen(geo.rotation(r.qx, r.qy, r.qz, r.qw), repair.NOMINAL.lean_limit)
 
 
-def push(world: BodyState, plans: LeanPlan) -> jax.Array:
+def push(model: Model, world: BodyState, plans: LeanPlan) -> jax.Array:
     """Action code of the push that the first plan needs now."""
     pose, velocity = world.pose, world.velocity
     axis, rate = lean(geo.pole_to_cart(pose), velocity)
-    x, y = demand(axis, rate, (plans.lean_x[0, 0], plans.lean_y[0, 0]))
+    x, y = demand(model.pushes, axis, rate, (plans.lean_x[0, 0], plans.lean_y[0, 0]))
     right_left = jnp.where(x > 0, 1, jnp.where(x < 0, 2, 0))
     return jnp.where(y > 0, 3, jnp.where(y < 0, 4, right_left))
 

@@ -1,9 +1,9 @@
 """Estimate of the physics of an episode, from errors of nominal predictions in free ticks.
 
 It fits a constant force on the cart, the length of the pole and the mass of the cart (the best of a
-grid, whose models are all predicted at once), a field that accelerates the blocks, the restitution
-of walls, the blocks' radius, and whether blocks slide on lines or cannot be moved. Each episode
-begins anew: one to three ticks are enough, and a trial may mix worlds.
+grid, whose models are all predicted at once), or what pushes do; a field that accelerates the
+blocks, the restitution of walls, the blocks' radius, and whether blocks slide on lines or cannot be
+moved. Each episode begins anew: one to three ticks are enough, and a trial may mix worlds.
 """
 
 from dataclasses import dataclass, replace
@@ -12,9 +12,10 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents import bank, sight, touch
+from jaxsim.agents import bank, pushes, sight, touch
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.lookahead import ForceField, Model, directions, pull
+from jaxsim.agents.pushes import PushEvidence, PushFit
 from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -31,6 +32,7 @@ NO_FORCE = 0.05  # N, force that rounding cannot explain
 UNEXPLAINED = 0.05  # rad/s, residual of the best model from which no model is trusted
 UNSTEADY = 1.0  # N, distance of a tick's force from its mean from which no model is trusted
 DOUBT = 5  # ticks for which no model is trusted then
+UNLIKELY = 0.3  # N, error of other pushes, below that of other physics, from which they count
 STRAY = 2e-3  # m/s, change of a block's velocity from which a field is fitted
 FORGETTING = 0.97
 RIDGE = 1e-3
@@ -55,6 +57,7 @@ class PhysicsEvidence:
     force_x: jax.Array  # (32,) N, summed
     force_y: jax.Array  # (32,)
     square: jax.Array  # (32,) N^2, summed
+    pushes: PushEvidence
     doubt: jax.Array  # () int32, ticks for which no model is trusted
     normal: jax.Array  # (4, 4) of the field's least squares
     moment: jax.Array  # (4,)
@@ -77,6 +80,7 @@ def no_fit() -> PhysicsEvidence:
         force_x=grid,
         force_y=grid,
         square=grid,
+        pushes=PushEvidence.none(),
         doubt=jnp.int32(0),
         normal=jnp.zeros((4, 4)),
         moment=jnp.zeros(4),
@@ -128,6 +132,8 @@ def _structure(fit: PhysicsEvidence, transition: Transition) -> PhysicsEvidence:
         jnp.abs(spin.x - transition.after.spin.x), jnp.abs(spin.y - transition.after.spin.y)
     )
     use = ~touched
+    total, turn = pushes.force_between(transition.before, transition.after)
+    free = use & _moves(transition)
     grown = replace(
         fit,
         touched=touched,
@@ -136,11 +142,40 @@ def _structure(fit: PhysicsEvidence, transition: Transition) -> PhysicsEvidence:
         force_x=fit.force_x + jnp.where(use, force.x, 0.0),
         force_y=fit.force_y + jnp.where(use, force.y, 0.0),
         square=fit.square + jnp.where(use, force.x**2 + force.y**2, 0.0),
+        pushes=pushes.add(fit.pushes, transition.action, total, turn, free),
     )
     best, fx, fy = _best(grown)
     off = jnp.maximum(jnp.abs(force.x - fx), jnp.abs(force.y - fy))
     fails = use & ((residual[best] > UNEXPLAINED) | (off[best] > UNSTEADY))
-    return replace(grown, doubt=jnp.where(fails, DOUBT, jnp.maximum(fit.doubt - 1, 0)))
+    other = pushes.fitted(grown.pushes)
+    missed = pushes.missed(other, grown.pushes, total)
+    pushed = _pushed_otherwise(grown, other)
+    fails = jnp.where(pushed, free & ((turn > UNEXPLAINED) | (missed > UNSTEADY)), fails)
+    # The ticks that made other physics doubtful are explained once pushes are.
+    left = jnp.where(pushed, 0, jnp.maximum(fit.doubt - 1, 0))
+    return replace(grown, doubt=jnp.where(fails, DOUBT, left))
+
+
+def _moves(transition: Transition) -> jax.Array:
+    """Whether anything of cart and pole is reported anew; late sensors begin with equal reports."""
+    a, b = ((s.vx, s.vy, s.spin.x, s.spin.y) for s in (transition.before, transition.after))
+    return jnp.any(jnp.stack([x != y for x, y in zip(a, b, strict=True)]))
+
+
+def _pushed_otherwise(fit: PhysicsEvidence, other: PushFit) -> jax.Array:
+    """Whether other pushes explain an episode and other physics does not, () bool."""
+    best, fx, fy = _best(fit)
+    ticks = jnp.maximum(fit.ticks, 1)
+    spread = jnp.maximum(fit.square[best] / ticks - fx * fx - fy * fy, 0.0)
+    turn = pushes.TURN * fit.residual[best] / ticks
+    return other.explains & (other.error + UNLIKELY < jnp.sqrt(spread + turn * turn))
+
+
+def unclear(fit: PhysicsEvidence) -> jax.Array:
+    """Whether a tick without a push would show what pushes do, () bool."""
+    other = pushes.fitted(fit.pushes)
+    undecided = ~fit.touched & other.explains & ~_pushed_otherwise(fit, other)
+    return undecided & pushes.unclear(fit.pushes)
 
 
 def _best(fit: PhysicsEvidence) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -295,6 +330,13 @@ def model_of(fit: PhysicsEvidence, report: Sighting) -> tuple[Model, Sphere, jax
       Model; blocks, without those that cannot be predicted; () bool.
     """
     length, mass, force = structure(fit)
+    other = pushes.fitted(fit.pushes)
+    pushed = _pushed_otherwise(fit, other)
+    length = jnp.where(pushed, NOMINAL.pole_length, length)
+    mass = jnp.where(pushed, NOMINAL.cart_mass, mass)
+    force = Vector(*(jnp.where(pushed, 0.0, c) for c in force))
+    nominal = NOMINAL.force * jnp.eye(2)
+    acting = replace(other, force=jnp.where(pushed, other.force, nominal))
     fixed = fit.still & ~fit.moved
     bounce = jnp.sqrt(jnp.where(fit.crowded, 1.0, fit.restitution))
     params = replace(
@@ -306,7 +348,8 @@ def model_of(fit: PhysicsEvidence, report: Sighting) -> tuple[Model, Sphere, jax
         restitution_wall=bounce,
         restitution_block=bounce,
     )
-    model = Model(params, force, field(fit), fit.still)
+    delay = jnp.where(pushed, other.delay, 0)
+    model = Model(params, acting.pushes, delay, force, field(fit), fit.still)
     predictable = fit.crowded | (fit.unexplained < LOST)
     block = replace(report.block, alive=report.block.alive & predictable)
     return model, block, fit.doubt == 0

@@ -6,8 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import novelty_space
-from jaxsim import novelty
+from benchmarks import novelty_space, open_control
+from evaluation.sailon.novelties import ListedNovelty
+from jaxsim import agents, novelty
 from jaxsim.novelty import FAMILIES, Novelty
 from tools import novelty_list
 
@@ -55,6 +56,19 @@ def test_the_table_holds_what_a_list_needs(calibrated):
     assert table["name"] == ["gravity", "push_sign", "push_turn", "fall_angle"]
     again = [Novelty.from_json(json.loads(text)) for text in table["novelty"]]
     assert tuple(again) == SAMPLES
+
+
+def test_control_has_the_mean_performance_by_agent(calibrated, monkeypatch):
+    monkeypatch.setattr(open_control, "AGENTS", (agents.get("pd"),))
+    entries = [ListedNovelty(n, one, n == 1, 0.6 * n, 0.1) for n, one in enumerate(SAMPLES[:2])]
+    rows = open_control.measured(entries, novelty_space.PD_EPISODES, 3)
+    assert [row["families"] for row in rows] == [["gravity"], ["push_sign"]]
+    assert [(row["held_out"], row["difficulty"]) for row in rows] == [
+        (False, "easy"),
+        (True, "hard"),
+    ]
+    for row, mean in zip(rows, calibrated.pd, strict=False):
+        assert row["pd"] == pytest.approx(mean, abs=1e-4)
 
 
 def test_samples_are_of_every_family_and_of_pairs_that_can_be_composed():

@@ -8,18 +8,30 @@ import numpy as np
 import pytest
 
 from jaxsim.agents import lookahead
-from jaxsim.agents.lookahead import ForceField, LeanPlan, Model
+from jaxsim.agents.lookahead import ForceField, LeanPlan, Model, Pushes
 from jaxsim.backend import opaque_one
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.types import Params, Pose, Sphere, Vector, Velocity
 
 FUTURES, HORIZON = 300, 60
 PARAMS = Params(force=8.0, pole_length=2.0, cart_mass=1.5)
 
 
-def model(on_lines=False, field=(0.0, 0.0, 0.0, 0.0), force=(0.0, 0.0), params=PARAMS):
-    return Model(params, Vector(*force, 0.0), ForceField(*field), jnp.asarray(on_lines))
+def model(
+    on_lines=False,
+    field=(0.0, 0.0, 0.0, 0.0),
+    force=(0.0, 0.0),
+    params=PARAMS,
+    pushes=None,
+    delay=0,
+):
+    size = params.force
+    pushes = Pushes((1.0, 0.0), (0.0, 1.0), (size, size)) if pushes is None else pushes
+    return Model(
+        params, pushes, delay, Vector(*force, 0.0), ForceField(*field), jnp.asarray(on_lines)
+    )
 
 
 def futures(draw):
@@ -265,3 +277,35 @@ def test_a_start_copies_the_world_to_all_futures():
     assert not np.asarray(now.cost).any() and not np.asarray(now.fell).any()
     np.testing.assert_array_equal(now.used, [plan.lean_x, plan.lean_y])
     assert np.asarray(now.near).tolist() == [True, True]
+
+
+def test_the_world_ahead_is_that_of_the_pushes_on_their_way():
+    """Free ticks of the simulator, with turned pushes and a wind; the oldest push comes first."""
+    draw = np.random.default_rng(12)
+    pushes = Pushes.of((0.0, 6.0), (-9.0, 0.0))
+    world = model(pushes=pushes, force=(0.5, -1.0), field=(0.0, 3.0, 0.0, 0.0))
+    lean = np.float32(0.03)
+    zero, one = np.float32(0), np.float32(1)
+    pose = Pose(zero, zero, one, zero, lean, -lean, zero, np.sqrt(one - 2 * lean * lean))
+    velocity = Velocity(*np.float32(draw.normal(size=2) * 0.3), zero, *np.float32([0.1, -0.2, 0]))
+    p, v = np.float32([[3, 3, 3.0], [-3, -3, 6.0]]).T, np.float32(draw.normal(size=(3, 2)))
+    block = Sphere(Vector(*p), Vector(*v), np.array([True, True]))
+    start = lookahead.BodyState(pose, velocity, block)
+    actions = jnp.array([1, 4, 0, 2])
+    ahead = jax.jit(lookahead.ahead)
+    jax.tree.map(np.testing.assert_array_equal, ahead(world, start, actions, 0), start)
+    after = ahead(world, start, actions, 3)
+    step = jax.jit(freely)
+    for fx, fy in ((0.0, 0.0), (9.0, 0.0), (0.0, 6.0)):
+        velocity = step(pose, velocity, np.float32(fx + 0.5), np.float32(fy - 1.0))
+        towards = np.array([[float(pose.x)], [float(pose.y)], [TARGET_HEIGHT]]) - p
+        pulled = 3.0 * towards / np.linalg.norm(towards, axis=0)
+        v = np.stack(dynamics.accelerate_block(PARAMS, Sphere(Vector(*p), Vector(*v), None), None))
+        v = v + 0.02 * pulled
+        p = p + 0.02 * v
+        pose = dynamics.move(pose, velocity, opaque_one(pose.x))
+    np.testing.assert_allclose(np.stack(after.block.p), p, atol=1e-5)
+    np.testing.assert_allclose(np.stack(after.block.v), v, atol=1e-5)
+    for ours, expected in ((after.pose, pose), (after.velocity, velocity)):
+        for name, leaf in vars(expected).items():
+            np.testing.assert_allclose(getattr(ours, name), leaf, atol=1e-5, err_msg=name)

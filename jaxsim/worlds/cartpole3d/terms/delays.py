@@ -41,6 +41,12 @@ def due(state: State, action: jax.Array, params: Params) -> tuple[jax.Array, Sta
     return (pushes >> (_BITS * delay)) & _CODE, replace(state, pushes=pushes)
 
 
+def last(state: State) -> jax.Array:
+    """Codes of the last actions of one lane, (8,) int32, the newest first; 0 without delays."""
+    word = jnp.int32(0) if state.pushes is None else state.pushes
+    return (word >> (_BITS * jnp.arange(MOST_PUSHES))) & _CODE
+
+
 def same_readings(exact: Observation, state: State, params: Params) -> Late:
     """Readings of a state, repeated for all earlier ticks."""
     return Late(_ticks(params, state.step), (exact,) * (MOST_READINGS + 1))

@@ -91,6 +91,17 @@ def test_what_is_asked_for_in_the_hidden_tick_is_not_remembered():
         assert (np.asarray(after.pushes) == pushes).all()
 
 
+def test_the_last_actions_are_remembered():
+    """The newest first, as many as pushes may be late."""
+    env, params = jaxsim.make("CartPole3D-v0", {"actions/delay": 2})
+    state = jax.tree.map(lambda leaf: leaf[0], env.start(KEYS, params))
+    state = replace(state, step=jnp.int32(5))
+    for action in (3, 1, 4):
+        _, state = delays.due(state, jnp.int32(action), params)
+    assert delays.last(state).tolist() == [4, 1, 3, 0, 0, 0, 0, 0]
+    assert delays.last(replace(state, pushes=None)).tolist() == [0] * delays.MOST_PUSHES
+
+
 def test_a_state_from_a_world_without_delays_must_be_adopted_first():
     plain, params = jaxsim.make("CartPole3D-v0", {})
     late, other = jaxsim.make("CartPole3D-v0", {"sensors/delay": 1, "actions/delay": 2})
