@@ -116,7 +116,7 @@ def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         "fixed": {
             "task": "CartPole",
             "agent": "random",
-            "episodes": 160,
+            "episodes": 320,
             "eval-every": 80,
             "eval-episodes": 2,
             "lifetimes": 8,
