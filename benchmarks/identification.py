@@ -23,10 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from benchmarks.novelty_space import RESOLUTION, SampleGroup, groups
+from benchmarks.novelty_space import RESOLUTION, SampleGroup, add_list, groups, listed
 from evaluation.files import write_json
 from evaluation.json_types import JsonObject
-from evaluation.sailon import novelties
 from evaluation.sailon.novelties import ListedNovelty
 from jaxsim import agents, counters, rng
 from jaxsim.identification import Identification, ObservedEpisode, identify
@@ -176,19 +175,14 @@ def measured(entries: Sequence[ListedNovelty], episodes: int, seed: int) -> list
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description="Identify the samples of a list of novelties.")
-    parser.add_argument(
-        "--novelties", default="open-world-1", metavar="LIST", help="(open-world-1)"
-    )
-    parser.add_argument("--first", type=int, default=USED, metavar="N", help=f"sample ({USED})")
-    parser.add_argument("--samples", type=int, default=200, metavar="N", help="number (200)")
+    add_list(parser, USED, 200)
     parser.add_argument("--episodes", type=int, default=3, metavar="N", help="of each (3)")
     parser.add_argument("--seed", type=int, default=32, metavar="N", help="of the episodes (32)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON, a row a sample")
     a = parser.parse_args()
     jaxsim.configure_cpu()
-    entries = novelties.load(a.novelties).entries[a.first : a.first + a.samples]
     settings = {name: getattr(a, name) for name in ("novelties", "first", "episodes", "seed")}
-    result: JsonObject = {"settings": settings, "rows": measured(entries, a.episodes, a.seed)}
+    result: JsonObject = {"settings": settings, "rows": measured(listed(a), a.episodes, a.seed)}
     if a.out:
         write_json(a.out, result)
 

@@ -37,6 +37,7 @@ import jaxsim
 from benchmarks.clairvoyant import Opened, clairvoyant
 from benchmarks.lockstep import play_episode
 from evaluation.files import write_whole
+from evaluation.sailon.novelties import ListedNovelty, load
 from jaxsim import agents, counters, novelty, rng
 from jaxsim.agents import Agent
 from jaxsim.novelty import FAMILIES, Novelty
@@ -294,6 +295,22 @@ def calibrated(
             clear[group.places] = performance(group, clairvoyant, planned, seed)[1:]
             say("  planner", start)
     return Calibrated(tuple(novelties), pd, clear, first, share, nominal)
+
+
+def add_list(parser: argparse.ArgumentParser, first: int, number: int) -> None:
+    """Add options that choose samples of a list, by default so many from the first one on."""
+    parser.add_argument(
+        "--novelties", default="open-world-1", metavar="LIST", help="(open-world-1)"
+    )
+    parser.add_argument("--first", type=int, default=first, metavar="N", help=f"sample ({first})")
+    parser.add_argument(
+        "--samples", type=int, default=number, metavar="N", help=f"number ({number})"
+    )
+
+
+def listed(a: argparse.Namespace) -> tuple[ListedNovelty, ...]:
+    """The samples that these options choose."""
+    return load(a.novelties).entries[a.first : a.first + a.samples]
 
 
 def say(text: str, start: float) -> None:

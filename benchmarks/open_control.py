@@ -15,10 +15,9 @@ from time import process_time
 
 import jaxsim
 from benchmarks.clairvoyant import clairvoyant
-from benchmarks.novelty_space import groups, performance, say
+from benchmarks.novelty_space import add_list, groups, listed, performance, say
 from benchmarks.output import put_json
 from evaluation.json_types import JsonObject
-from evaluation.sailon import novelties
 from evaluation.sailon.novelties import ListedNovelty
 from jaxsim import agents
 
@@ -49,11 +48,7 @@ def measured(entries: Sequence[ListedNovelty], episodes: int, seed: int) -> list
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description="Play samples of a list with three controllers.")
-    parser.add_argument(
-        "--novelties", default="open-world-1", metavar="LIST", help="(open-world-1)"
-    )
-    parser.add_argument("--first", type=int, default=USED, metavar="N", help=f"sample ({USED})")
-    parser.add_argument("--samples", type=int, default=1000 - USED, metavar="N", help="(the rest)")
+    add_list(parser, USED, 1000 - USED)
     parser.add_argument("--episodes", type=int, default=4, metavar="N", help="of each (4)")
     parser.add_argument("--seed", type=int, default=34, metavar="N", help="of the episodes (34)")
     parser.add_argument(
@@ -61,10 +56,9 @@ def main() -> None:
     )
     a = parser.parse_args()
     jaxsim.configure_cpu()
-    entries = novelties.load(a.novelties).entries[a.first : a.first + a.samples]
     names = ("novelties", "first", "episodes", "seed")
     settings = {name: getattr(a, name) for name in names}
-    result: JsonObject = {"settings": settings, "rows": measured(entries, a.episodes, a.seed)}
+    result: JsonObject = {"settings": settings, "rows": measured(listed(a), a.episodes, a.seed)}
     put_json(result, a.out)
 
 
