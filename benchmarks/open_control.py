@@ -5,7 +5,7 @@
 Samples of a list are played by `pd`, which ignores novelties, by `mpc`, and by the planner that
 gets state and parameters (`benchmarks.clairvoyant`), all in the same episodes. Rows have their
 mean performances. Samples 0 to 299 of open-world-1 were used, with other seeds, while
-`mpc` was developed; the default are all others.
+`mpc` was developed; the default are the samples after them.
 """
 
 import argparse

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents import pushes
+from jaxsim.agents import pushes, sight
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.types import DT, Pose, Sphere, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Sphere, Vector
 
 CONTRADICTION = 5e-3  # m/s and rad/s
 FEWEST = 2  # ticks with a contradiction
@@ -129,20 +129,8 @@ def _derived(older: Sighting, report: Sighting, newer: Sighting) -> Sighting:
     v = geo.scale(geo.sub(report.block.p, older.block.p), 1 / DT)
     v = Vector(*(jnp.where(both, a, b) for a, b in zip(v, report.block.v, strict=True)))
     block = Sphere(report.block.p, v, report.block.alive)
-    spin = _rate(report.reported, newer.reported)
+    spin = sight.rate_between(report.reported, newer.reported)
     return replace(report, vx=vx, vy=vy, spin=spin, block=block)
-
-
-def _rate(a: Pose, b: Pose) -> Vector:
-    """Mean angular velocity between two orientations of the pole, rad/s, world frame."""
-    p, q = Vector(a.qx, a.qy, a.qz), Vector(b.qx, b.qy, b.qz)
-    turn = geo.sub(geo.scale(q, a.qw), geo.scale(p, b.qw))
-    turn = geo.sub(turn, geo.cross(q, p))
-    cos = geo.dot(p, q) + a.qw * b.qw
-    sin = jnp.sqrt(geo.dot(turn, turn))
-    angle = 2 * jnp.arctan2(sin, jnp.abs(cos))
-    share = jnp.where(sin > 0, angle / jnp.where(sin > 0, sin, 1.0), 2.0)
-    return geo.scale(turn, jnp.where(cos < 0, -share, share) / DT)
 
 
 def _chosen(wrong: jax.Array, report: Sighting, derived: Sighting) -> Sighting:

@@ -155,6 +155,19 @@ def spin_of(pose: Pose, velocity: Velocity) -> Vector:
     return geo.rotate(geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw), w)
 
 
+def rate_between(a: Pose, b: Pose) -> Vector:
+    """Angular velocity between two orientations of the pole, a tick apart, rad/s, world frame."""
+    p, q = Vector(a.qx, a.qy, a.qz), Vector(b.qx, b.qy, b.qz)
+    # b = turn * a, whose vector is the axis times the sine of half the angle.
+    turn = geo.sub(geo.scale(q, a.qw), geo.scale(p, b.qw))
+    turn = geo.sub(turn, geo.cross(q, p))
+    cos = geo.dot(p, q) + a.qw * b.qw
+    sin = jnp.sqrt(geo.dot(turn, turn))
+    angle = 2 * jnp.arctan2(sin, jnp.abs(cos))
+    share = jnp.where(sin > 0, angle / jnp.where(sin > 0, sin, 1.0), 2.0)
+    return geo.scale(turn, jnp.where(cos < 0, -share, share) / DT)
+
+
 def place_next(p: Vector, v: Vector) -> Vector:
     """Place after a tick with a velocity, m."""
     return geo.add(p, geo.scale(v, DT))

@@ -119,19 +119,11 @@ def _trend(off: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def _rates(report: Sighting) -> np.ndarray:
     """Rates of the pole between successive orientations, rad/s, (T + 1, 3)."""
-    q = quaternions(report)
-    before, after = q[:-1], q[1:]
-    # after = turn * before, in the world frame
-    w = (after * before).sum(axis=1)
-    vector = (
-        before[:, 3:] * after[:, :3]
-        - after[:, 3:] * before[:, :3]
-        - np.cross(after[:, :3], before[:, :3])
+    pose = jax.tree.map(lambda c: np.asarray(c, float), report.reported)
+    before, after = (
+        jax.tree.map(lambda c, p=part: c[p], pose) for part in (slice(-1), slice(1, None))
     )
-    vector, w = np.where(w[:, None] < 0, -vector, vector), np.abs(w)
-    size = np.linalg.norm(vector, axis=1)
-    share = np.where(size > 0, 2 * np.arctan2(size, w) / np.where(size > 0, size, 1), 2.0)
-    rates = vector * share[:, None] / DT
+    rates = _rows(sight.rate_between(before, after))
     return np.concatenate([rates, rates[-1:]])
 
 

@@ -304,6 +304,7 @@ def test_the_world_ahead_is_that_of_the_pushes_on_their_way():
         v = v + 0.02 * pulled
         p = p + 0.02 * v
         pose = dynamics.move(pose, velocity, opaque_one(pose.x))
+    # Three ticks in float32, of numbers up to 10.
     np.testing.assert_allclose(np.stack(after.block.p), p, atol=1e-5)
     np.testing.assert_allclose(np.stack(after.block.v), v, atol=1e-5)
     for ours, expected in ((after.pose, pose), (after.velocity, velocity)):

@@ -43,6 +43,8 @@ def test_the_force_of_a_tick_follows_from_two_reports():
     for _ in range(20):
         before, (fx, fy) = leaning(draw), np.float32(draw.uniform(-30, 30, 2))
         force, turn = force_between(before, following(Params(), before, fx, fy))
+        # Speeds in float32, 6e-8 m/s and rad/s: 1 N changes them by 0.016 and 0.018 in a tick.
+        # Products of speeds and leans, which the force changes too, add the rest.
         np.testing.assert_allclose(force, [fx, fy], atol=2e-3)
         assert float(turn) < 1e-5
         # Another pole is no force on the cart.
@@ -50,7 +52,7 @@ def test_the_force_of_a_tick_follows_from_two_reports():
         assert float(turn) > 1e-3
 
 
-def seen(force, delay, actions, late=0):
+def evidence_of(force, delay, actions, late=0):
     """Evidence of actions whose pushes have some forces."""
     evidence = PushEvidence.none()
     for tick, action in enumerate(actions):
@@ -65,9 +67,9 @@ def seen(force, delay, actions, late=0):
 def test_forces_and_delay_are_those_of_the_pushes(delay, force):
     draw = np.random.default_rng(delay)
     actions = draw.integers(0, 5, 30).tolist()
-    fit = fitted(seen(np.array(force), delay, actions))
+    fit = fitted(evidence_of(np.array(force), delay, actions))
     assert int(fit.delay) == delay
-    # The prior is worth a thousandth of a tick, and each push acts in at least five.
+    # The prior is worth a thousandth of a tick; a push of at most 22 N acts in several.
     np.testing.assert_allclose(fit.force, force, atol=1e-2)
     assert float(fit.error) < 1e-2
 
@@ -87,22 +89,23 @@ def test_the_fit_is_that_of_least_squares():
         errors.append(((forces - rows @ solutions[-1]) ** 2).sum() + ((55 * turns) ** 2).sum())
     fit = fitted(evidence)
     assert int(fit.delay) == int(np.argmin(errors))
+    # The prior draws forces of some 20 ticks towards 10 N by a thousandth of a tick.
     np.testing.assert_allclose(fit.force, solutions[int(fit.delay)], atol=5e-3)
     assert float(fit.error) == pytest.approx(np.sqrt(min(errors) / 40), rel=1e-3)
 
 
 def test_ticks_that_show_nothing_are_left_out():
-    evidence = seen(np.eye(2), 0, [1, 1, 2, 3], late=2)
+    evidence = evidence_of(np.eye(2), 0, [1, 1, 2, 3], late=2)
     assert (float(evidence.ticks), float(evidence.square)) == (2, 2)
     assert evidence.number[:2].tolist() == [[1, 1], [2, 0]]
     assert evidence.actions.tolist() == [3, 2, 1, 1, 0, 0, 0, 0, 0]
 
 
 def test_a_force_is_compared_with_that_of_the_push_that_acts():
-    evidence = seen(np.array([[4.0, 0], [0, -6]]), 2, [1, 3, 3, 2, 4, 1, 3])
+    evidence = evidence_of(np.array([[4.0, 0], [0, -6]]), 2, [1, 3, 3, 2, 4, 1, 3])
     fit = fitted(evidence)
     assert int(fit.delay) == 2
-    # The fifth action, backward, acts in the seventh tick.
+    # The fifth action, backward, acts in the seventh tick; the prior adds a thousandth.
     assert float(pushes.missed(fit, evidence, jnp.array([0.5, 6.0]))) == pytest.approx(
         0.5, abs=1e-2
     )
@@ -113,14 +116,14 @@ def test_a_force_is_compared_with_that_of_the_push_that_acts():
     [
         ([[10, 0], [0, 10]], [1], False),
         ([[-10, 0], [0, -10]], [1], True),
-        ([[-10, 0], [0, -10]], [1, 0], False),  # there was a tick without a push
+        ([[-10, 0], [0, -10]], [1, 0], False),  # the last tick had no push
         ([[0, 0], [0, 0]], [3], True),
         ([[0, 10], [-10, 0]], [4], True),
         ([[-1.5, 0], [0, -1.5]], [2], False),  # as a wind of 11.5 N has it
     ],
 )
 def test_pushes_that_do_not_move_the_cart_their_way_are_unclear(force, actions, expected):
-    assert bool(pushes.unclear(seen(np.array(force), 0, actions))) == expected
+    assert bool(pushes.unclear(evidence_of(np.array(force), 0, actions))) == expected
 
 
 def repaired(force, delay, actions, wind=(0.0, 0.0)):
@@ -139,7 +142,8 @@ def repaired(force, delay, actions, wind=(0.0, 0.0)):
 
 def test_a_model_has_other_pushes_once_nothing_else_explains_the_cart():
     (first, before), *_, (last, (model, _, trusted)) = repaired([[-10, 0], [0, -10]], 0, [1, 0, 3])
-    # After one tick, a force against the push is as likely.
+    # After one tick, a force against the push is as likely. The prior of 10 N counts a thousandth
+    # of a tick, 0.02 N here.
     assert bool(repair.unclear(first)) and not bool(repair.unclear(last))
     assert float(before[0].force.x) == pytest.approx(-20, abs=0.05)
     assert bool(trusted) and int(last.doubt) == 0
