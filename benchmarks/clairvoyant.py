@@ -119,10 +119,12 @@ def _act(
     world = ahead(model, now, delays.last(everything.state), model.delay)
     remaining = mpc.STEPS - memory.tick - model.delay
     useful = ~mpc.fallen(view) & (remaining > 0)
-    first = memory.tick == 0
-    plans, more = mpc.replan(BUDGET, model, world, memory.plans, remaining, first, useful, key)
-    action = mpc.push(model, world, plans).astype(jnp.int32)
-    after = PlannerMemory(memory.tick + 1, plans, memory.rollouts + more)
+    # It searches in full in every tick, stuck or not.
+    rounds = mpc.generations(BUDGET, memory.tick, jnp.asarray(False))
+    rounds = jnp.where(useful, rounds, 0)
+    new = mpc.replan(BUDGET.candidates, model, world, memory.plans, remaining, rounds, key)
+    action = mpc.push(model, world, new.plans).astype(jnp.int32)
+    after = PlannerMemory(memory.tick + 1, new.plans, memory.rollouts + new.rollouts)
     return action, NoveltyPrediction.none(), after
 
 

@@ -180,9 +180,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=32, metavar="N", help="of the episodes (32)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON, a row a sample")
     a = parser.parse_args()
+    entries = listed(parser, a)
     jaxsim.configure_cpu()
     settings = {name: getattr(a, name) for name in ("novelties", "first", "episodes", "seed")}
-    result: JsonObject = {"settings": settings, "rows": measured(listed(a), a.episodes, a.seed)}
+    result: JsonObject = {"settings": settings, "rows": measured(entries, a.episodes, a.seed)}
     if a.out:
         write_json(a.out, result)
 

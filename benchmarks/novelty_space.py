@@ -308,9 +308,18 @@ def add_list(parser: argparse.ArgumentParser, first: int, number: int) -> None:
     )
 
 
-def listed(a: argparse.Namespace) -> tuple[ListedNovelty, ...]:
-    """The samples that these options choose."""
-    return load(a.novelties).entries[a.first : a.first + a.samples]
+def listed(parser: argparse.ArgumentParser, a: argparse.Namespace) -> tuple[ListedNovelty, ...]:
+    """The samples that these options choose; options that choose none end the program."""
+    try:
+        entries = load(a.novelties).entries
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    if a.samples < 1 or not 0 <= a.first < len(entries):
+        parser.error(
+            f"--first is {a.first} and --samples {a.samples}: there are samples 0 to "
+            f"{len(entries) - 1}, of which at least one is played"
+        )
+    return entries[a.first : a.first + a.samples]
 
 
 def say(text: str, start: float) -> None:

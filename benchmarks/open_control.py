@@ -55,10 +55,11 @@ def main() -> None:
         "--out", type=Path, required=True, metavar="FILE", help="JSON, a row a sample"
     )
     a = parser.parse_args()
+    entries = listed(parser, a)
     jaxsim.configure_cpu()
     names = ("novelties", "first", "episodes", "seed")
     settings = {name: getattr(a, name) for name in names}
-    result: JsonObject = {"settings": settings, "rows": measured(listed(a), a.episodes, a.seed)}
+    result: JsonObject = {"settings": settings, "rows": measured(entries, a.episodes, a.seed)}
     put_json(result, a.out)
 
 

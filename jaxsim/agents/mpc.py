@@ -25,6 +25,7 @@ from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.agents.derived import SpeedEvidence
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.lookahead import (
+    FALL,
     HORIZON,
     BodyState,
     LeanPlan,
@@ -61,12 +62,24 @@ LARGEST_MUTATION, SWITCHING = 0.36, 0.3  # rad, and share of mutations that go t
 class Budget(NamedTuple):
     """Effort of the search where no plan is good."""
 
-    candidates: int = 64  # of a generation, the present plans included
+    candidates: int = 64  # of a generation
     generations: int = 12  # a tick, at most
+    again: int = 1  # generations where the search is stuck, but for every so many ticks
+    every: int = 4
     first: int = 72  # generations at the first tick of an episode
 
 
 BUDGET = Budget()
+
+
+class Replanned(NamedTuple):
+    """What a tick's search leaves."""
+
+    plans: LeanPlan  # (H, E) and (E,), the best first
+    stuck: (
+        jax.Array
+    )  # () bool, whether it searched, and the best plan does not fall but is not good
+    rollouts: jax.Array  # () int32
 
 
 @jax.tree_util.register_dataclass
@@ -81,6 +94,7 @@ class Memory:
     speeds: SpeedEvidence
     fit: PhysicsEvidence
     plans: LeanPlan  # (H, E) and (E,)
+    stuck: jax.Array  # () bool, whether the last search was; see `Replanned`
     rollouts: jax.Array  # () int32, rollouts of the episode
 
 
@@ -105,6 +119,7 @@ def _init(key: jax.Array) -> Memory:
         SpeedEvidence.none(),
         repair.no_fit(),
         home(ELITES),
+        jnp.asarray(False),
         jnp.int32(0),
     )
 
@@ -128,8 +143,10 @@ def _act(
     world = ahead(model, now, memory.actions, late)
     remaining = STEPS - memory.tick - late
     useful = trusted & ~fallen(report) & (remaining > 0)
-    plans, rollouts = replan(
-        BUDGET, model, world, memory.plans, remaining, memory.first, useful, key
+    rounds = generations(BUDGET, memory.tick, memory.stuck)
+    rounds = jnp.where(useful, rounds, 0)
+    plans, stuck, rollouts = replan(
+        BUDGET.candidates, model, world, memory.plans, remaining, rounds, key
     )
     usual = reference.pd.act((), observation, key)[0]
     usual = jnp.where(speeds.late, push(model, world, _upright(1)), usual)
@@ -143,6 +160,7 @@ def _act(
         speeds,
         fit,
         plans,
+        stuck,
         memory.rollouts + rollouts,
     )
     return action, NoveltyPrediction.none(), after
@@ -320,38 +338,47 @@ def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
 # Search -----------------------------------------------------------------------------------------
 
 
+def generations(budget: Budget, tick: jax.Array, stuck: jax.Array) -> jax.Array:
+    """Generations of a tick at most: many where a search may still change much.
+
+    A search ends with a good plan at once or hardly ever. Where it is stuck, few generations go on
+    from its best plans in most ticks. Where the pole falls in all plans, the search is full.
+
+    Args:
+      budget: effort of the search.
+      tick: () int32, of the episode.
+      stuck: () bool, whether the last search was; see `Replanned`.
+    """
+    few = stuck & (tick % budget.every != 0)
+    usual = jnp.where(few, budget.again, budget.generations)
+    return jnp.where(tick == 0, budget.first, usual)
+
+
 def replan(
-    budget: Budget,
+    number: int,
     model: Model,
     world: BodyState,
     plans: LeanPlan,
     remaining: jax.Array,
-    first: jax.Array,
-    useful: jax.Array,
+    rounds: jax.Array,
     key: jax.Array,
-) -> tuple[LeanPlan, jax.Array]:
+) -> Replanned:
     """Improve the plans of the tick before.
 
     Args:
-      budget: effort of the search.
+      number: candidates of a generation.
       model: the physics.
       world: the present state, leaves () and (N,).
       plans: the best of the tick before.
       remaining: () ticks until the episode is over.
-      first: () bool, whether this is the first tick of the episode.
-      useful: () bool, whether to search at all.
+      rounds: () int32, generations at most; 0 searches for nothing.
       key: of the search.
-
-    Returns:
-      The best plans, the best first, and () int32 number of rollouts.
     """
-    rounds = jnp.where(first, budget.first, budget.generations)
-    rounds = jnp.where(useful, rounds, 0)
-    return _replanner(budget.candidates)(model, world, plans, remaining, rounds, rng.words(key))
+    return _replanner(number)(model, world, plans, remaining, rounds, rng.words(key))
 
 
 @cache
-def _replanner(number: int) -> Callable[..., tuple[LeanPlan, jax.Array]]:
+def _replanner(number: int) -> Callable[..., Replanned]:
     """Planner of one lane with a number of candidates; a batch is one program."""
 
     @jax.custom_batching.custom_vmap
@@ -371,7 +398,7 @@ def _plan_lanes(
     remaining: jax.Array,
     rounds: jax.Array,
     root: rng.Words,
-) -> tuple[LeanPlan, jax.Array]:
+) -> Replanned:
     """Screen the plans of all lanes at once, then search lane by lane.
 
     Lanes with a good plan that stays clear of blocks need no search. Leaves are (L, ...).
@@ -388,14 +415,14 @@ def _plan_lanes(
     lanes = (model, world, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), best), remaining)
     order = jnp.argsort(rounds == 0)
 
-    def search(index: jax.Array, after: tuple[LeanPlan, jax.Array]) -> tuple[LeanPlan, jax.Array]:
+    def search(index: jax.Array, after: Replanned) -> Replanned:
         lane = order[index]
         arguments = jax.tree.map(lambda leaf: leaf[lane], (*lanes, rounds, root))
         new = _search(number, *arguments)
         return jax.tree.map(lambda leaf, row: leaf.at[lane].set(row), after, new)
 
-    none = jnp.zeros_like(rounds)
-    return jax.lax.fori_loop(0, jnp.sum(rounds > 0), search, (lanes[2], none + ELITES + 2))
+    before = Replanned(lanes[2], jnp.zeros_like(rounds, bool), jnp.full_like(rounds, ELITES + 2))
+    return jax.lax.fori_loop(0, jnp.sum(rounds > 0), search, before)
 
 
 def _search(
@@ -406,13 +433,15 @@ def _search(
     remaining: jax.Array,
     rounds: jax.Array,
     root: rng.Words,
-) -> tuple[LeanPlan, jax.Array]:
+) -> Replanned:
     """Search for better plans, for some generations or until one is good.
 
-    Returns:
-      The best plans, the best first, and () int32 number of rollouts, those of the previous plans
-      included.
+    The previous and the fixed plans come first, by themselves: most searches end with them.
     """
+
+    def followed(plans: LeanPlan, bound: jax.Array) -> tuple[LeanPlan, jax.Array]:
+        costs, used = rollout(model, world, plans, remaining, bound)
+        return plans._replace(lean_x=used[0], lean_y=used[1]), costs
 
     def unfinished(carry: Tree) -> jax.Array:
         done, _, costs = carry
@@ -420,19 +449,13 @@ def _search(
 
     def generation(carry: Tree) -> Tree:
         done, plans, costs = carry
-        usual = _with_usual(plans)
-        candidates = jax.tree.map(
-            lambda new, old: jnp.concatenate([old, new[..., ELITES + 2 :]], axis=-1),
-            _candidates(number, plans, rng.fold(root, done)),
-            usual,
-        )
-        cost, used = rollout(model, world, candidates, remaining, costs[-1])
-        candidates = candidates._replace(lean_x=used[0], lean_y=used[1])
-        return done + 1, *_best(candidates, cost)
+        new, more = followed(_candidates(number, plans, rng.fold(root, done)), costs[-1])
+        return done + 1, *_best(_joined(plans, new), jnp.concatenate([costs, more]))
 
-    none = jnp.full(ELITES, jnp.inf)
-    done, plans, _ = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), plans, none))
-    return plans, ELITES + 2 + number * done
+    first = _best(*followed(_with_usual(plans), jnp.float32(jnp.inf)))
+    done, plans, costs = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), *first))
+    stuck = (costs[0] > GOOD) & (costs[0] < FALL)
+    return Replanned(plans, stuck, 2 * (ELITES + 2) + number * done)
 
 
 mpc = Agent("mpc", _act, _init, _begin, costly=True)

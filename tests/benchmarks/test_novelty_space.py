@@ -1,5 +1,6 @@
 """Calibration of novelties, and how lists are chosen from it."""
 
+import argparse
 import json
 
 import jax
@@ -120,3 +121,24 @@ def test_families_that_are_held_out_are_none_of_the_catalogue():
     made = novelty_list.build(many(600), "some-1", 1)
     for entry in made.entries:
         assert entry.held_out == bool(apart & set(entry.novelty.families))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--novelties", "closed-world-1"], "unknown list of novelties 'closed-world-1'"),
+        (["--novelties", "missing.jsonl"], "missing.jsonl"),
+        (["--first", "1000"], "there are samples 0 to 999"),
+        (["--first", "-1"], "there are samples 0 to 999"),
+        (["--samples", "0"], "at least one is played"),
+    ],
+)
+def test_options_that_choose_no_sample_end_the_program(options, message, capsys):
+    parser = argparse.ArgumentParser()
+    novelty_space.add_list(parser, 5, 10)
+    numbers = [entry.number for entry in novelty_space.listed(parser, parser.parse_args([]))]
+    assert numbers == list(range(5, 15))
+    with pytest.raises(SystemExit) as end:
+        novelty_space.listed(parser, parser.parse_args(options))
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err

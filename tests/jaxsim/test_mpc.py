@@ -313,7 +313,7 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
 
     def search(candidates, model, world, plans, left, rounds, root):
         searched.append(int(rounds))
-        return plans, jnp.int32(candidates)
+        return mpc.Replanned(plans, jnp.asarray(True), jnp.int32(candidates))
 
     def one(candidates):
         def plan_lane(*arguments):
@@ -326,20 +326,17 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
     monkeypatch.setattr(mpc, "_search", search)
     monkeypatch.setattr(mpc, "_replanner", one)
     costs = [5.0, 9.0, 8.0, 7.0, 6.0]
-    budget = mpc.Budget(candidates=8, generations=2, first=3)
-    for costs[0], first, useful, rounds in (
-        (5.0, False, True, []),
-        (mpc.GOOD + 0.5, True, True, [3]),
-        (mpc.GOOD + 0.5, False, True, [2]),
-        (mpc.GOOD + 0.5, True, False, []),
+    for costs[0], rounds, rollouts in (
+        (5.0, 2, 5),
+        (mpc.GOOD + 0.5, 2, 8),
+        (mpc.GOOD + 0.5, 0, 5),
     ):
         costs[4] = costs[0] + 0.1
         searched.clear()
         with jax.disable_jit():
-            best, _ = mpc.replan(
-                budget, None, None, plans, 100, jnp.bool_(first), jnp.bool_(useful), KEY
-            )
-        assert searched == rounds
+            best, stuck, number = mpc.replan(8, None, None, plans, 100, rounds, KEY)
+        assert searched == [rounds] * (rollouts == 8)
+        assert bool(stuck) == (rollouts == 8) and int(number) == rollouts
         plan = followed.pop()
         np.testing.assert_array_equal(plan.lean_x[:-1, :3], plans.lean_x[1:])
         np.testing.assert_array_equal(plan.switch[:3], plans.switch - 1)
@@ -672,19 +669,75 @@ def test_the_plans_of_the_start_go_home_and_those_of_pd_stay_upright():
         assert not np.any(plan.lean_x) and not np.any(plan.lean_y)
         assert not np.any(plan.target_x) and not np.any(plan.target_y)
         np.testing.assert_allclose(plan.cap, 0.06)
-    assert mpc.BUDGET == mpc.Budget(64, 12, 72) == mpc.Budget()
+    assert mpc.BUDGET == mpc.Budget(64, 12, 1, 4, 72) == mpc.Budget()
     assert (mpc.ELITES, mpc.GOOD, mpc.STEPS, mpc.THREATS) == (3, 6.0, 200, 8)
 
 
+def searched(monkeypatch, costs, rounds):
+    """A search of the elites whose rollouts cost what the rows of `costs` say, in turn."""
+    calls = iter(costs)
+
+    def rollout(model, world, plans, left, bound):
+        number = plans.cap.shape[-1]
+        bounds.append(float(bound))
+        return jnp.resize(jnp.asarray(next(calls)), number), (plans.lean_x, plans.lean_y)
+
+    bounds = []
+    monkeypatch.setattr(mpc, "rollout", rollout)
+    t = jnp.arange(60.0)[:, None]
+    elites = mpc.home(mpc.ELITES)._replace(lean_x=t * jnp.arange(1, mpc.ELITES + 1))
+    with jax.disable_jit():
+        new = mpc._search(8, None, None, elites, 100, jnp.int32(rounds), rng.words(KEY))
+    return elites, new, bounds
+
+
+def test_a_search_begins_with_the_previous_plans_and_ends_if_one_is_good(monkeypatch):
+    costs = [[8.0, 5.5, 7.0, 30.0, 40.0]]
+    elites, new, bounds = searched(monkeypatch, costs, 12)
+    assert bounds == [np.inf]
+    assert not new.stuck and int(new.rollouts) == 10
+    np.testing.assert_array_equal(new.plans.lean_x, elites.lean_x[:, np.array([1, 2, 0])])
+
+
+def test_a_search_keeps_the_best_of_all_generations(monkeypatch):
+    """What costs more than the third best so far is of no account."""
+    first, second = [50.0, 20.0, 30.0, 40.0, 60.0], [45.0] * 3 + [25.0] + [45.0] * 4
+    elites, new, bounds = searched(monkeypatch, [first, second, [90.0]], 2)
+    assert bounds == [np.inf, 40.0, 30.0]
+    assert new.stuck and int(new.rollouts) == 5 + 5 + 2 * 8
+    np.testing.assert_array_equal(new.plans.lean_x[:, 0], elites.lean_x[:, 1])
+    np.testing.assert_array_equal(new.plans.lean_x[:, 2], elites.lean_x[:, 2])
+    made = mpc._candidates(8, elites, rng.fold(rng.words(KEY), 0))
+    assert not np.array_equal(new.plans.target_x[1], elites.target_x[1])
+    assert float(new.plans.cap[1]) in np.asarray(made.cap)
+
+
+@pytest.mark.parametrize(
+    ("cost", "stuck"), [(5.9, False), (6.1, True), (1999.0, True), (2001.0, False)]
+)
+def test_a_search_is_stuck_if_its_best_plan_neither_falls_nor_is_good(monkeypatch, cost, stuck):
+    _, new, _ = searched(monkeypatch, [[cost] * 5, [cost] * 8], 1)
+    assert bool(new.stuck) == stuck
+
+
+def test_a_stuck_search_goes_on_with_few_generations_and_many_in_every_fourth_tick():
+    budget = mpc.Budget(candidates=8, generations=7, again=3, every=4, first=9)
+    rounds = [[int(mpc.generations(budget, t, jnp.asarray(s))) for t in range(9)] for s in (0, 1)]
+    assert rounds == [[9] + [7] * 8, [9, 3, 3, 3, 7, 3, 3, 3, 7]]
+
+
+@pytest.mark.parametrize("stuck", [True, False])
 @pytest.mark.parametrize("trusted", [True, False])
-@pytest.mark.parametrize(("tick", "fallen"), [(0, False), (150, False), (150, True), (200, False)])
-def test_a_decision_hands_on_what_the_search_needs(monkeypatch, trusted, tick, fallen):
-    """And keeps the plans, the fit, the action and the number of rollouts."""
+@pytest.mark.parametrize(
+    ("tick", "fallen"), [(0, False), (148, False), (150, False), (150, True), (200, False)]
+)
+def test_a_decision_hands_on_what_the_search_needs(monkeypatch, stuck, trusted, tick, fallen):
+    """And keeps the plans, the fit, the action, the search's end and the number of rollouts."""
     searches, plans = [], mpc.home(mpc.ELITES)._replace(lean_x=jnp.full((60, 3), -0.1))
 
     def replan(*arguments):
         searches.append(arguments)
-        return plans, jnp.int32(11)
+        return mpc.Replanned(plans, jnp.asarray(not stuck), jnp.int32(11))
 
     fit = replace(repair.no_fit(), restitution=jnp.float32(1.21))
     model, updates = repair.model_of(fit, Sighting.nothing())[0], []
@@ -710,14 +763,17 @@ def test_a_decision_hands_on_what_the_search_needs(monkeypatch, trusted, tick, f
         tick=jnp.int32(tick),
         actions=jnp.arange(9).at[0].set(4),
         first=jnp.asarray(tick == 0),
+        stuck=jnp.asarray(stuck),
         rollouts=jnp.int32(100),
     )
     key = jax.random.key(5)
     action, prediction, after = mpc.mpc.act(memory, tilted, key)
-    budget, given, world, old, remaining, first, useful, given_key = searches[0]
-    assert budget is mpc.BUDGET and given is model and old is memory.plans and given_key is key
-    assert int(remaining) == 200 - tick and bool(first) == (tick == 0)
-    assert bool(useful) == (trusted and not fallen and tick < 200)
+    number, given, world, old, remaining, rounds, given_key = searches[0]
+    assert number == 64 and given is model and old is memory.plans and given_key is key
+    assert int(remaining) == 200 - tick
+    useful = trusted and not fallen and tick < 200
+    wanted = 72 if tick == 0 else 1 if stuck and tick % 4 else 12
+    assert int(rounds) == (wanted if useful else 0)
     assert float(world.pose.qy) == pytest.approx(lean, abs=1e-4)
     old_fit, transition = updates[0]
     jax.tree.map(np.testing.assert_array_equal, old_fit, memory.fit)
@@ -729,7 +785,7 @@ def test_a_decision_hands_on_what_the_search_needs(monkeypatch, trusted, tick, f
     assert after.actions.tolist() == [1, 4, 1, 2, 3, 4, 5, 6, 7]
     assert float(prediction.probability) == 0 and int(prediction.level) == 0
     assert (int(after.tick), int(after.rollouts), bool(after.first)) == (tick + 1, 111, False)
-    assert after.plans is plans and after.fit is fit
+    assert after.plans is plans and after.fit is fit and bool(after.stuck) != stuck
     np.testing.assert_array_equal(after.before.reported.qy, np.float32(lean))
 
 
