@@ -64,8 +64,8 @@ class Budget(NamedTuple):
 
     candidates: int = 64  # of a generation
     generations: int = 12  # a tick, at most
-    again: int = 1  # generations where the search is stuck, but for every so many ticks
-    every: int = 4
+    again: int = 1  # generations where the search is stuck
+    every: int = 4  # ticks; in each that is a multiple of it, a stuck search is full
     first: int = 72  # generations at the first tick of an episode
 
 
@@ -76,9 +76,7 @@ class Replanned(NamedTuple):
     """What a tick's search leaves."""
 
     plans: LeanPlan  # (H, E) and (E,), the best first
-    stuck: (
-        jax.Array
-    )  # () bool, whether it searched, and the best plan does not fall but is not good
+    stuck: jax.Array  # () bool, whether a search ended with a plan that stands, but is not good
     rollouts: jax.Array  # () int32
 
 
@@ -436,7 +434,7 @@ def _search(
 ) -> Replanned:
     """Search for better plans, for some generations or until one is good.
 
-    The previous and the fixed plans come first, by themselves: most searches end with them.
+    The previous and the fixed plans come first, by themselves: many searches end with them.
     """
 
     def followed(plans: LeanPlan, bound: jax.Array) -> tuple[LeanPlan, jax.Array]:
