@@ -65,7 +65,7 @@ class Budget(NamedTuple):
     candidates: int = 64  # of a generation
     generations: int = 12  # a tick, at most
     again: int = 1  # generations where the search is stuck
-    every: int = 4  # ticks; in each that is a multiple of it, a stuck search is full
+    every: int = 2  # ticks; in each that is a multiple of it, a stuck search is full
     first: int = 72  # generations at the first tick of an episode
 
 
