@@ -65,7 +65,7 @@ class Budget(NamedTuple):
     candidates: int = 64  # of a generation
     generations: int = 12  # a tick, at most
     again: int = 1  # generations where the search is stuck
-    every: int = 2  # ticks; in each that is a multiple of it, a stuck search is full
+    every: int = 4  # ticks; in each that is a multiple of it, a stuck search is full
     first: int = 72  # generations at the first tick of an episode
 
 
@@ -339,8 +339,8 @@ def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
 def generations(budget: Budget, tick: jax.Array, stuck: jax.Array) -> jax.Array:
     """Generations of a tick at most: many where a search may still change much.
 
-    A search ends with a good plan at once or hardly ever. Where it is stuck, few generations go on
-    from its best plans in most ticks. Where the pole falls in all plans, the search is full.
+    A search ends with a good plan at once or hardly ever. Where it is stuck, few generations
+    continue from its best plans in most ticks. Where the pole falls in all plans, it is full.
 
     Args:
       budget: effort of the search.
