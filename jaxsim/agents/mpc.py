@@ -62,7 +62,7 @@ LARGEST_MUTATION, SWITCHING = 0.36, 0.3  # rad, and share of mutations that go t
 class Budget(NamedTuple):
     """Effort of the search where no plan is good."""
 
-    candidates: int = 64  # of a generation
+    candidates: int = 64  # of a generation, the present plans included
     generations: int = 12  # a tick, at most
     again: int = 1  # generations where the search is stuck
     every: int = 4  # ticks; in each that is a multiple of it, a stuck search is full
@@ -339,7 +339,7 @@ def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
 def generations(budget: Budget, tick: jax.Array, stuck: jax.Array) -> jax.Array:
     """Generations of a tick at most: many where a search may still change much.
 
-    A search ends with a good plan at once or hardly ever. Where it is stuck, few generations
+    A search ends with a good plan after a generation or hardly ever. Where it is stuck, few generations
     continue from its best plans in most ticks. Where the pole falls in all plans, it is full.
 
     Args:
@@ -434,12 +434,8 @@ def _search(
 ) -> Replanned:
     """Search for better plans, for some generations or until one is good.
 
-    The previous and the fixed plans come first, by themselves: many searches end with them.
+    The number of rollouts includes those of the previous plans.
     """
-
-    def followed(plans: LeanPlan, bound: jax.Array) -> tuple[LeanPlan, jax.Array]:
-        costs, used = rollout(model, world, plans, remaining, bound)
-        return plans._replace(lean_x=used[0], lean_y=used[1]), costs
 
     def unfinished(carry: Tree) -> jax.Array:
         done, _, costs = carry
@@ -447,13 +443,20 @@ def _search(
 
     def generation(carry: Tree) -> Tree:
         done, plans, costs = carry
-        new, more = followed(_candidates(number, plans, rng.fold(root, done)), costs[-1])
-        return done + 1, *_best(_joined(plans, new), jnp.concatenate([costs, more]))
+        usual = _with_usual(plans)
+        candidates = jax.tree.map(
+            lambda new, old: jnp.concatenate([old, new[..., ELITES + 2 :]], axis=-1),
+            _candidates(number, plans, rng.fold(root, done)),
+            usual,
+        )
+        cost, used = rollout(model, world, candidates, remaining, costs[-1])
+        candidates = candidates._replace(lean_x=used[0], lean_y=used[1])
+        return done + 1, *_best(candidates, cost)
 
-    first = _best(*followed(_with_usual(plans), jnp.float32(jnp.inf)))
-    done, plans, costs = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), *first))
+    none = jnp.full(ELITES, jnp.inf)
+    done, plans, costs = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), plans, none))
     stuck = (costs[0] > GOOD) & (costs[0] < FALL)
-    return Replanned(plans, stuck, 2 * (ELITES + 2) + number * done)
+    return Replanned(plans, stuck, ELITES + 2 + number * done)
 
 
 mpc = Agent("mpc", _act, _init, _begin, costly=True)
