@@ -339,8 +339,9 @@ def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
 def generations(budget: Budget, tick: jax.Array, stuck: jax.Array) -> jax.Array:
     """Generations of a tick at most: many where a search may still change much.
 
-    A search ends with a good plan after a generation or hardly ever. Where it is stuck, few generations
-    continue from its best plans in most ticks. Where the pole falls in all plans, it is full.
+    A search ends with a good plan after a generation or hardly ever. Where it is stuck, few
+    generations continue from its best plans in most ticks. Where the pole falls in all plans, the
+    search is full.
 
     Args:
       budget: effort of the search.
