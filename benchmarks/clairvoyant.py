@@ -120,8 +120,7 @@ def _act(
     remaining = mpc.STEPS - memory.tick - model.delay
     useful = ~mpc.fallen(view) & (remaining > 0)
     # It searches in full in every tick, stuck or not.
-    rounds = mpc.generations(BUDGET, memory.tick, jnp.asarray(False))
-    rounds = jnp.where(useful, rounds, 0)
+    rounds = mpc.generations(BUDGET, memory.tick, jnp.asarray(False), useful)
     new = mpc.replan(BUDGET.candidates, model, world, memory.plans, remaining, rounds, key)
     action = mpc.push(model, world, new.plans).astype(jnp.int32)
     after = PlannerMemory(memory.tick + 1, new.plans, memory.rollouts + new.rollouts)

@@ -141,8 +141,7 @@ def _act(
     world = ahead(model, now, memory.actions, late)
     remaining = STEPS - memory.tick - late
     useful = trusted & ~fallen(report) & (remaining > 0)
-    rounds = generations(BUDGET, memory.tick, memory.stuck)
-    rounds = jnp.where(useful, rounds, 0)
+    rounds = generations(BUDGET, memory.tick, memory.stuck, useful)
     plans, stuck, rollouts = replan(
         BUDGET.candidates, model, world, memory.plans, remaining, rounds, key
     )
@@ -336,7 +335,7 @@ def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
 # Search -----------------------------------------------------------------------------------------
 
 
-def generations(budget: Budget, tick: jax.Array, stuck: jax.Array) -> jax.Array:
+def generations(budget: Budget, tick: jax.Array, stuck: jax.Array, useful: jax.Array) -> jax.Array:
     """Generations of a tick at most: many where a search may still change much.
 
     A search ends with a good plan after a generation or hardly ever. Where it is stuck, few
@@ -347,10 +346,11 @@ def generations(budget: Budget, tick: jax.Array, stuck: jax.Array) -> jax.Array:
       budget: effort of the search.
       tick: () int32, of the episode.
       stuck: () bool, whether the last search was; see `Replanned`.
+      useful: () bool, whether to search at all.
     """
     few = stuck & (tick % budget.every != 0)
     usual = jnp.where(few, budget.again, budget.generations)
-    return jnp.where(tick == 0, budget.first, usual)
+    return jnp.where(useful, jnp.where(tick == 0, budget.first, usual), 0)
 
 
 def replan(

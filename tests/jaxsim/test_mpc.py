@@ -722,8 +722,14 @@ def test_a_search_is_stuck_if_its_best_plan_neither_falls_nor_is_good(monkeypatc
 
 def test_a_stuck_search_has_few_generations_and_many_in_every_fourth_tick():
     budget = mpc.Budget(candidates=8, generations=7, again=3, every=4, first=9)
-    rounds = [[int(mpc.generations(budget, t, jnp.asarray(s))) for t in range(9)] for s in (0, 1)]
-    assert rounds == [[9] + [7] * 8, [9, 3, 3, 3, 7, 3, 3, 3, 7]]
+
+    def rounds(stuck, useful=True):
+        flags = jnp.asarray(stuck), jnp.asarray(useful)
+        return [int(mpc.generations(budget, t, *flags)) for t in range(9)]
+
+    assert rounds(False) == [9] + [7] * 8
+    assert rounds(True) == [9, 3, 3, 3, 7, 3, 3, 3, 7]
+    assert rounds(False, useful=False) == rounds(True, useful=False) == [0] * 9
 
 
 @pytest.mark.parametrize("stuck", [True, False])
