@@ -3,11 +3,11 @@
     python -m benchmarks.gpu_check --out docs/gpu.json
     python -m benchmarks.gpu_check --platform cpu --task CartPole --episodes 4096
 
-Four parts, each in a separate process that has the device to itself: ticks against recordings of
+Five parts, each in a separate process that has the device to itself: ticks against recordings of
 the original at level 200, in float64; a schedule that is played in several ways, whose records have
-to be the same bit for bit; `jaxsim bench`; and rollouts of level 200 in other layouts, with the
-number of episodes whose length a layout changes. The exit code is 0 if the first two hold, 1 if one
-does not, and 2 if JAX has no device of the platform.
+to be the same bit for bit; `jaxsim bench`; rollouts of level 200 in other layouts, with the
+number of episodes whose length a layout changes; and rollouts without graphs of kernels. The exit
+code is 0 if the first two hold, 1 if one does not, and 2 if JAX has no device of the platform.
 """
 
 import argparse
@@ -15,8 +15,9 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -26,18 +27,26 @@ import numpy as np
 
 import jaxsim
 from benchmarks.output import add_out, put_json
+from evaluation.bench.ours import rollout_arguments
+from evaluation.bench.workloads import WORKLOADS
 from evaluation.json_types import JsonObject
 from jaxsim import agents, backend
+from jaxsim.lanes.crew import executable
+from jaxsim.pytrees import Leaf
+from jaxsim.rollouts import Totals
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "oracle"
 MOST_ERROR = 1e-6
 """m/s and rad/s, in a tick without contacts: 8e-7 on a processor, from rounding of recordings."""
 LIFETIMES, EPISODES = 256, 12
-WORKLOADS = ("200", "mix", "208_hard")
+BENCHED = ("200", "mix")
 PLATFORMS = {"gpu": "cuda13", "tpu": "tpu", "cpu": ""}
 """Names of JAX, and the extra of JAX that brings each."""
 
-PARTS = ("device", "parity", "same", "bench", "layouts")
+GRAPH_WORKLOADS = {"200": 1 << 20, "203_hard": 1 << 17}
+"""Workloads whose loops are graphs of kernels or not, with their numbers of episodes."""
+
+PARTS = ("device", "parity", "same", "bench", "layouts", "graphs")
 NO_DEVICE = 2
 """Exit code."""
 
@@ -106,26 +115,47 @@ def variants(usual: backend.Layout) -> Iterator[backend.Layout]:
 
 
 def layouts(task: str, episodes: int) -> list[Values]:
-    """Speed of rollouts in several layouts, and episodes whose lengths are not those of the first.
-
-    A number of steps a second is of the better of two calls, without compiling.
-    """
-    env, params = jaxsim.make(task)
+    """Speed of rollouts in several layouts, and episodes whose lengths the first does not have."""
     agent = agents.get("pd" if task == "CartPole3D" else "random")
+    play = partial(jaxsim.rollout, *jaxsim.make(task), agent, episodes)
     rows, usual_lengths = [], None
     for layout in variants(backend.layout()):
-        seconds = []
         with mock.patch.object(backend, "layout", lambda layout=layout: layout):
-            for _ in range(3):
-                start = time.perf_counter()
-                lengths = jaxsim.rollout(env, params, agent, episodes).length
-                seconds.append(time.perf_counter() - start)
+            lengths, rate = fastest(play)
         if usual_lengths is None:
             usual_lengths = lengths
-        rate = int(lengths.sum(dtype=np.int64)) / min(seconds[1:])
         changed = int((lengths != usual_lengths).sum())
         rows.append({**layout._asdict(), "steps_per_second": rate, "other_lengths": changed})
     return rows
+
+
+def graphs(workloads: Mapping[str, int]) -> list[Values]:
+    """Speed of rollouts with loops that are graphs of kernels, and with loops that are not.
+
+    Args:
+      workloads: numbers of episodes by names of workloads of `jaxsim bench`.
+    """
+    agent, rows = agents.get("pd"), []
+    for workload, episodes in workloads.items():
+        env, params, variant = rollout_arguments(WORKLOADS[workload], episodes)
+        play = partial(jaxsim.rollout, env, params, agent, episodes, variant=variant)
+        for options in ({}, backend.GRAPHS):
+            executable.cache_clear()
+            with mock.patch.object(backend, "GRAPHS", options):
+                _, rate = fastest(play)
+            row = {"workload": workload, "episodes": episodes, "graphs": bool(options)}
+            rows.append({**row, "search": "unrolled", "steps_per_second": rate})
+    return rows
+
+
+def fastest(play: Callable[[], Totals]) -> tuple[Leaf, float]:
+    """Lengths of the episodes of a call, and steps a second of the better of two later calls."""
+    lengths, seconds = play().length, []
+    for _ in range(2):
+        start = time.perf_counter()
+        play()
+        seconds.append(time.perf_counter() - start)
+    return lengths, int(lengths.sum(dtype=np.int64)) / min(seconds)
 
 
 def device(platform: str) -> Values:
@@ -151,7 +181,9 @@ def check(part: str, arguments: argparse.Namespace) -> Values:
     if part == "layouts":
         rows = layouts(arguments.task, arguments.episodes)
         return {"episodes": arguments.episodes, "rows": rows}
-    return bench(arguments.episodes, tuple(arguments.workload or WORKLOADS))
+    if part == "graphs":
+        return {"rows": graphs(GRAPH_WORKLOADS)}
+    return bench(arguments.episodes, tuple(arguments.workload or BENCHED))
 
 
 def in_process(part: str, arguments: list[str]) -> Values | None:

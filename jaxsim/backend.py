@@ -36,6 +36,16 @@ WHOLE_LOOPS: dict[str, str | bool] = {
 }
 """Options of XLA for programs whose loops are compiled whole."""
 
+GRAPHS: dict[str, str | bool] = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,"
+    "DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE",
+    "xla_gpu_graph_min_graph_size": "1",
+}
+"""Options of XLA that put loops into graphs of kernels, which a GPU repeats without the host."""
+
+UNKNOWN = ("No such compile option", "is not a valid enum value")
+"""What XLA says of an option that it does not have, or of a value."""
+
 TOO_LATE = (
     "JAX has started its backends already, which read their options once: call "
     "jaxsim.configure_cpu() right after the imports, before any array is made and before "
@@ -188,18 +198,25 @@ def compiled(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
 
     After `configure_cpu` XLA's older emitters compile it, if XLA still has them: they need less
     memory and, for loops that are compiled whole, less time, and the loops are at least as fast.
+    On a GPU loops are graphs, as far as XLA and the driver can do that.
     """
+    options = _options()
     try:
-        if not (on_cpu() and SMALL_LOOPS in os.environ.get("XLA_FLAGS", "")):
-            return lowered.compile()
         try:
-            return lowered.compile(compiler_options=WHOLE_LOOPS)
+            return lowered.compile(compiler_options=options)
         except jax.errors.JaxRuntimeError as error:
-            if "No such compile option" not in str(error):
+            if options is None or not any(words in str(error) for words in UNKNOWN):
                 raise
             return lowered.compile()
     finally:
         _give_back()
+
+
+def _options() -> dict[str, str | bool] | None:
+    """Options of XLA on the present platform."""
+    if on_cpu():
+        return WHOLE_LOOPS if SMALL_LOOPS in os.environ.get("XLA_FLAGS", "") else None
+    return GRAPHS if jax.default_backend() == "gpu" else None
 
 
 def _give_back() -> None:

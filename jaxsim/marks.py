@@ -9,6 +9,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsim import backend
+
 WORD = 32
 
 
@@ -32,7 +34,10 @@ class Marks(NamedTuple):
         Returns:
           (K,) int32; for a rank without a mark a number past the end.
         """
-        place = jnp.searchsorted(self.before, ranks, side="right").astype(jnp.int32)
+        # Unrolled, the search is one kernel; its loop starts four for each bit of the result.
+        method = "scan" if backend.on_cpu() else "scan_unrolled"
+        place = jnp.searchsorted(self.before, ranks, side="right", method=method)
+        place = place.astype(jnp.int32)
         word = self.words.at[place].get(mode="clip")
         within = _ones(word) + ranks - self.before.at[place].get(mode="clip")
         start = place * WORD

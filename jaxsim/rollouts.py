@@ -84,7 +84,8 @@ def rollout(
             lists = numbers[place], rows[place]
             shares.append((place, _Share(world, table, agent, seed, lists, spread or Spread())))
     if len(shares) > 1:  # in parallel; one alone is compiled as it is played
-        backend.in_threads(_Share.compile, shares[0][1].crew.threads, [of for _, of in shares])
+        threads = min(len(shares), (spread or Spread()).compilers)
+        backend.in_threads(_Share.compile, threads, [of for _, of in shares])
     length, ending = np.zeros((2, episodes), np.int32)
     reward, performance = np.zeros((2, episodes), np.float32)
     for place, share in shares:

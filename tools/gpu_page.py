@@ -57,7 +57,21 @@ def layouts(values: JsonObject) -> Iterator[str]:
     yield from table(head, rows)
 
 
+def graphs(values: JsonObject) -> Iterator[str]:
+    """Speed with loops that are graphs of kernels and with others."""
+    rows = [
+        [
+            f"`{row['workload']}`, {row['episodes']:,} episodes a call",
+            row["search"],
+            "yes" if row["graphs"] else "no",
+            f"{row['steps_per_second'] / 1e6:.0f}",
+        ]
+        for row in values["graphs"]["rows"]
+    ]
+    yield from table(["workload", "search", "graphs", "million steps a second"], rows)
+
+
 def islands() -> Islands:
     """Islands of the page."""
     values = measured("gpu.json")
-    return {"checks": checks(values), "layouts": layouts(values)}
+    return {"checks": checks(values), "layouts": layouts(values), "graphs": graphs(values)}

@@ -77,6 +77,11 @@ class Spread:
         usual = backend.cores() if backend.on_cpu() else len(jax.local_devices())
         return self.threads or usual
 
+    @property
+    def compilers(self) -> int:
+        """Number of programs that are compiled at the same time, also for accelerators."""
+        return self.threads or backend.cores()
+
     def homes(self) -> list[jax.Device]:
         """Devices of the threads."""
         devices = jax.local_devices()

@@ -1,7 +1,9 @@
 """The command of `make gpu-check`, on the processor."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import jaxsim
@@ -58,6 +60,23 @@ def test_layouts_are_compared(monkeypatch):
     changed = [row["other_lengths"] for row in gpu_check.layouts("CartPole", 300)]
     assert changed[3] > 100
     assert changed[:3] + changed[4:] == [0] * 5
+
+
+def test_rollouts_are_compiled_with_graphs_and_without(monkeypatch):
+    used = []
+
+    def rollout(env, params, agent, episodes, *, variant):
+        used.append(backend.GRAPHS)
+        return SimpleNamespace(length=np.full(episodes, 100))
+
+    monkeypatch.setattr(jaxsim, "rollout", rollout)
+    rows = gpu_check.graphs({"200": 8})
+    assert [(row["workload"], row["episodes"], row["graphs"]) for row in rows] == [
+        ("200", 8, False),
+        ("200", 8, True),
+    ]
+    assert used == [{}] * 3 + [backend.GRAPHS] * 3
+    assert all(row["steps_per_second"] > 0 for row in rows)
 
 
 @pytest.mark.long

@@ -150,23 +150,28 @@ def test_unknown_extra_options_are_ignored():
 
 
 class Lowered:
-    """Notes what it is compiled with; XLA knows some options."""
+    """Notes what it is compiled with; fails with an error if that is any option."""
 
-    def __init__(self, known=True):
-        self.known, self.calls = known, []
+    def __init__(self, error=""):
+        self.error, self.calls = error, []
 
     def compile(self, compiler_options=None):
         self.calls.append(compiler_options)
-        if compiler_options and not self.known:
-            raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: No such compile option: 'xla_x'")
+        if compiler_options and self.error:
+            raise jax.errors.JaxRuntimeError(self.error)
         return self
 
 
 @pytest.mark.parametrize(
     ("name", "flags", "options"),
-    [("cpu", OURS, backend.WHOLE_LOOPS), ("cpu", "", None), ("gpu", OURS, None)],
+    [
+        ("cpu", OURS, backend.WHOLE_LOOPS),
+        ("cpu", "", None),
+        ("gpu", OURS, backend.GRAPHS),
+        ("tpu", OURS, None),
+    ],
 )
-def test_older_emitters_compile_loops_that_are_one_function(
+def test_the_platform_decides_what_the_compiler_is_told(
     name, flags, options, platform, monkeypatch
 ):
     platform(name)
@@ -176,18 +181,41 @@ def test_older_emitters_compile_loops_that_are_one_function(
     assert lowered.calls == [options]
 
 
-def test_an_xla_without_older_emitters_compiles_as_usual(platform, monkeypatch):
-    platform("cpu")
+@pytest.mark.parametrize(
+    ("name", "options"), [("cpu", backend.WHOLE_LOOPS), ("gpu", backend.GRAPHS)]
+)
+@pytest.mark.parametrize("message", backend.UNKNOWN)
+def test_an_xla_without_an_option_compiles_as_usual(name, options, message, platform, monkeypatch):
+    platform(name)
     monkeypatch.setenv("XLA_FLAGS", OURS)
-    lowered = Lowered(known=False)
+    lowered = Lowered(f"INVALID_ARGUMENT: {message}: 'xla_x'")
     assert backend.compiled(lowered) is lowered
-    assert lowered.calls == [backend.WHOLE_LOOPS, None]
+    assert lowered.calls == [options, None]
 
 
-def test_xla_knows_the_older_emitters():
+def test_another_error_of_the_compiler_is_not_hidden(platform):
+    platform("gpu")
+    lowered = Lowered("RESOURCE_EXHAUSTED: Out of memory")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Out of memory"):
+        backend.compiled(lowered)
+    assert len(lowered.calls) == 1
+
+
+@pytest.mark.parametrize("options", [backend.WHOLE_LOOPS, backend.GRAPHS])
+def test_xla_knows_the_options(options):
     """Otherwise programs would be slower, and nothing would say so."""
     lowered = jax.jit(lambda x: x + 1).lower(1.0)
-    assert lowered.compile(compiler_options=backend.WHOLE_LOOPS)(1.0) == 2.0
+    assert lowered.compile(compiler_options=options)(1.0) == 2.0
+
+
+@pytest.mark.parametrize(
+    "options", [{"xla_no_option": True}, backend.GRAPHS | {"xla_gpu_enable_command_buffer": "NONE"}]
+)
+def test_the_messages_of_unknown_options_are_those_of_xla(options):
+    lowered = jax.jit(lambda x: x + 1).lower(1.0)
+    with pytest.raises(jax.errors.JaxRuntimeError) as raised:
+        lowered.compile(compiler_options=options)
+    assert any(words in str(raised.value) for words in backend.UNKNOWN)
 
 
 # Sizes --------------------------------------------------------------------------------------------

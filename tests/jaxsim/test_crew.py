@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import agents, rng
+from jaxsim import agents, backend, rng
 from jaxsim.lanes.crew import Crew, Spread, _uncollected, executable
 from jaxsim.lanes.lists import Rounds
 
@@ -42,6 +42,13 @@ def test_a_run_compiles_one_program_for_all_threads():
     assert lengths[0].std() > 0
     for length in lengths[1:]:
         np.testing.assert_array_equal(length, lengths[0])
+
+
+def test_cores_compile_programs_also_for_accelerators(monkeypatch):
+    monkeypatch.setattr(backend, "cores", lambda: 5)
+    for platform in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda platform=platform: platform)
+        assert (Spread().compilers, Spread(threads=3).compilers) == (5, 3)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mappings of memory are counted by Linux")
