@@ -29,7 +29,7 @@ from jaxsim import agents, counters
 from jaxsim.lanes.crew import MULTIPLE, Crew
 from jaxsim.lanes.lists import Batch, Rounds
 from jaxsim.lanes.program import Carry, Play, Sizes
-from jaxsim.worlds.cartpole3d.tick import EVERY, FREE, SINGLE, WALLED
+from jaxsim.worlds.cartpole3d.tick import FREE, SINGLE, WALLED
 from jaxsim.worlds.world import FULL, RUNNING
 
 ENV = "CartPole3D-v0"
@@ -38,7 +38,6 @@ EFFORTS = {
     FREE: "free ticks",
     SINGLE: "one contact",
     WALLED: "and walls",
-    EVERY: "and friction",
     FULL: "full ticks",
 }
 TURNS, CLOSING = "turns", "moving together"

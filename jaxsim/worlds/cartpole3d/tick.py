@@ -47,10 +47,10 @@ Move = Callable[[Params, Moving, Forces, jax.Array, bool], Moved]
 """Function of (params, moving, forces, active, leaving) that advances all bodies by one tick.
 `leaving` says whether blocks often leave the room, see `LEAVE`."""
 
-FREE, SINGLE, WALLED, EVERY, LONGER = range(5)
+FREE, SINGLE, WALLED, EVERY = range(4)
 """Efforts of a tick, by the contacts that it resolves. FREE: blocks at walls that are planes.
 SINGLE: also one other contact. WALLED: also one block past a face of the room, and cart or pole at
-a wall. EVERY: all contacts. LONGER: all contacts, after few passes were not enough."""
+a wall. EVERY: all contacts."""
 
 LEAVE = frozenset({"attraction", "bounce", "lines", "wind"})
 """Terms that can drive blocks out of the room: forces push them out, lines lead out, and walls make
@@ -111,24 +111,6 @@ def _single(
     speeds, velocity, right = resolve(s, blocks, free, bounced, velocity, active, leaving)
     after = dynamics.move_all(pose, blocks, velocity, speeds, one)
     return Moved(after, mask(active & right & _are_numbers(after), one), EVERY)
-
-
-def brief_tick(
-    params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
-) -> Moved:
-    """Advance by 0.02 s with all contacts, but few passes over them; see `Move`.
-
-    It is not right where a velocity is NaN.
-    """
-    pose, _, blocks = moving
-    one = opaque_one(pose.x)
-    body, r, velocity, speeds = dynamics.free_motion(params, moving, forces)
-    velocity, speeds = materialise((velocity, speeds), one)
-    speeds, velocity, settled = solver.settle(
-        params, body, pose, r, blocks, speeds, velocity, active, solver.FEW_SWEEPS
-    )
-    after = dynamics.move_all(pose, blocks, velocity, speeds, one)
-    return Moved(after, mask(active & _are_numbers(after) & settled, one), LONGER)
 
 
 def _are_numbers(after: Moving) -> jax.Array:

@@ -110,6 +110,8 @@ def one_slot(slot: Slot, values: jax.Array, axis: int = 0) -> jax.Array:
     """Read one slot, the same for all lanes or one for each."""
     if isinstance(slot, np.integer):
         return values[(slice(None),) * axis + (int(slot),)]
+    if slot.ndim == 0:
+        return jax.lax.dynamic_index_in_dim(values, slot, axis, keepdims=False)
     return candidates.take(values, slot[None], axis).squeeze(axis)
 
 

@@ -4,8 +4,10 @@ Bullet iterates over its contacts until the largest correction of a pass is negl
 this, lane by lane. A row's unknown is an impulse that pushes and never pulls. Friction rows follow
 the others in each pass, bounded by the normal impulse of their contact.
 
-With up to four block slots a pass is unrolled. In the lists of stacked slots, a pass visits the
-maximum number of rows over lanes.
+With up to four block slots a pass is unrolled. Loops over the rows would take less time to compile,
+and as long to run as parts of a loop that is compiled whole, see `backend.configure_cpu`, but not
+otherwise. Blocks on lines have them all the same, since friction makes three rows of one. In the
+lists of stacked slots, a pass visits the maximum number of rows over lanes.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ from jaxsim.worlds.cartpole3d.contact.assembly import (
     Mobility,
     Prepared,
     Slot,
+    Slots,
     Touching,
     one_slot,
 )
@@ -33,7 +36,6 @@ from jaxsim.worlds.cartpole3d.geometry import Rotation
 from jaxsim.worlds.cartpole3d.types import Params, Pose, Scalar, Sphere, Vector, Velocity
 
 SWEEPS = 50  # most passes over the rows
-FEW_SWEEPS = 8  # passes that are enough for almost all lanes
 RESIDUAL = 1e-7  # (m/s)^2, largest squared correction of a pass that ends the iteration
 
 
@@ -47,24 +49,7 @@ def resolve(
     velocity: Velocity,
     needed: jax.Array,
 ) -> tuple[list[Vector], Velocity]:
-    """Velocities after all contacts of one tick; see `settle`."""
-    arguments = (params, body, pose, r, blocks, block_velocities, velocity, needed)
-    speeds, after, _ = settle(*arguments, sweeps=SWEEPS)
-    return speeds, after
-
-
-def settle(
-    params: Params,
-    body: Bodies,
-    pose: Pose,
-    r: Rotation,
-    blocks: Sequence[Sphere],
-    block_velocities: Sequence[Vector],
-    velocity: Velocity,
-    needed: jax.Array,
-    sweeps: int,
-) -> tuple[list[Vector], Velocity, jax.Array]:
-    """Velocities after some passes over the contacts of one tick.
+    """Velocities after all contacts of one tick.
 
     Args:
       params: physics.
@@ -75,13 +60,11 @@ def settle(
       block_velocities: after the free motion, m/s.
       velocity: of cart and pole after the free motion.
       needed: () or (L,) bool; lanes where it is False are not waited for; their result is unused.
-      sweeps: most passes.
 
     Returns:
-      Block velocities, cart and pole velocities, and a mask of the needed lanes that have
-      converged. Projected Gauss-Seidel over walls, pairs, cart, pole, then cart and pole against
-      walls, then friction; each lane stops by itself when the largest squared correction of a pass
-      is at most `RESIDUAL`.
+      Block velocities, and cart and pole velocities. Projected Gauss-Seidel over walls, pairs,
+      cart, pole, then cart and pole against walls, then friction; each lane stops by itself when
+      the largest squared correction of a pass is at most `RESIDUAL`.
     """
     one = opaque_one(params.gravity)
     world = geo.yawed(pose.cos, pose.sin, r)
@@ -92,12 +75,12 @@ def settle(
     else:
         v = jnp.stack([jnp.stack(axis) for axis in zip(*block_velocities, strict=True)])
     build = Builder(s, stacked, v, rows_of.generalized(velocity, r))
-    dv, dg, live = _iterate(build.rows(), v, build.mobility, needed, one, sweeps)
+    dv, dg = _iterate(build.rows(), v, build.mobility, needed, one)
     if is_stacked:
         after = [Vector(*(v + dv))]
     else:
         after = [Vector(*(v[k, i] + dv[k, i] for k in range(3))) for i in range(len(blocks))]
-    return after, applied(velocity, r, dg), ~live
+    return after, applied(velocity, r, dg)
 
 
 def applied(velocity: Velocity, r: Rotation, change: Sequence[Scalar] | jax.Array) -> Velocity:
@@ -141,13 +124,8 @@ def _iterate(
     mobility: Mobility,
     needed: jax.Array,
     one: jax.Array,
-    sweeps: int,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Run projected Gauss-Seidel.
-
-    Returns:
-      The changes of v (3, N, ...) and of g (6, ...), and a mask of the lanes that need more passes.
-    """
+) -> tuple[jax.Array, jax.Array]:
+    """Run projected Gauss-Seidel; return the changes of v (3, N, ...) and of g (6, ...)."""
     lanes = v.shape[2:]
     changes = (jnp.zeros_like(v), jnp.zeros((6, *lanes), v.dtype))
 
@@ -160,11 +138,11 @@ def _iterate(
         return count + 1, live, impulses, (solver.dv, solver.dg)
 
     def unfinished(carry: Tree) -> jax.Array:
-        return (carry[0] < sweeps) & jnp.any(carry[1])
+        return (carry[0] < SWEEPS) & jnp.any(carry[1])
 
     carry = (0, jnp.broadcast_to(needed, lanes), _no_impulses(rows), changes)
-    _, live, _, (dv, dg) = jax.lax.while_loop(unfinished, sweep, carry)
-    return dv, dg, live
+    _, _, _, (dv, dg) = jax.lax.while_loop(unfinished, sweep, carry)
+    return dv, dg
 
 
 class _Sweep:
@@ -197,8 +175,9 @@ class _Sweep:
         self, t: Touching, impulse: jax.Array, correct: Callable[..., jax.Array]
     ) -> jax.Array:
         """Correct the rows of a class one after the other; return their impulses."""
-        if t.used is None:
-            return jnp.stack([correct(self, k, impulse[k]) for k in range(impulse.shape[0])])
+        number = impulse.shape[0]
+        if t.used is None and t.sliding is None:
+            return jnp.stack([correct(self, k, impulse[k]) for k in range(number)])
 
         def visit(k: jax.Array, carry: Tree) -> Tree:
             impulse, self.dv, self.dg, self.worst = carry
@@ -206,7 +185,8 @@ class _Sweep:
             return impulse, self.dv, self.dg, self.worst
 
         carry = (impulse, self.dv, self.dg, self.worst)
-        impulse, self.dv, self.dg, self.worst = jax.lax.fori_loop(0, jnp.max(t.used), visit, carry)
+        last = number if t.used is None else jnp.max(t.used)
+        impulse, self.dv, self.dg, self.worst = jax.lax.fori_loop(0, last, visit, carry)
         return impulse
 
     def correct(self, p: Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
@@ -258,7 +238,13 @@ class _Sweep:
 
 def _slots(t: Touching, k: jax.Array | int) -> tuple[Slot, Slot | None]:
     """Blocks of row k."""
-    return t.first[k], None if t.second is None else t.second[k]
+    return _slot(t.first, k), None if t.second is None else _slot(t.second, k)
+
+
+def _slot(slots: Slots, k: jax.Array | int) -> Slot:
+    """Slot of row k; NumPy's are known to an unrolled pass alone."""
+    slot: Slot = slots[k] if isinstance(k, int) else jnp.asarray(slots)[k]
+    return slot
 
 
 def _touch_row(t: Touching) -> Callable[[_Sweep, jax.Array | int, jax.Array], jax.Array]:
