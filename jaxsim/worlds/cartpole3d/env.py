@@ -199,8 +199,8 @@ class CartPole3D(World):
 
         The effort for walls is compiled only where blocks often leave the room; elsewhere it takes
         longer to compile than it saves, also with long poles and strong pushes. So it does with
-        lines, whose friction makes it larger: 20 s of a processor at level 202, for a tenth of the
-        time of playing.
+        lines, whose friction makes it larger: at level 202 it takes some thirty seconds of the
+        processor, and saves a tenth of the time of playing.
         """
         terms = self.config.terms
         if self.config.max_blocks > UNROLLED:
