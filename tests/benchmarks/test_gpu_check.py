@@ -75,6 +75,7 @@ def test_rollouts_are_compiled_with_graphs_and_without(monkeypatch):
         ("200", 8, False),
         ("200", 8, True),
     ]
+    assert {row["search"] for row in rows} == {"in a loop"}  # on the processor
     assert used == [{}] * 3 + [backend.GRAPHS] * 3
     assert all(row["steps_per_second"] > 0 for row in rows)
 
