@@ -19,7 +19,7 @@ Nothing connects the episodes of an agent without a memory, so few lifetimes pla
 parallel as well: thousands of lanes fill the groups that contacts need, and records do not change.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -46,6 +46,9 @@ MAX_WIDTH = 1024
 ENOUGH_LANES, MOST_UNCONNECTED = 8192, 16
 """Lanes, and episodes of a lifetime, that agents without a memory play in parallel; by measurement,
 and alike on all machines, since rounds of a `Snapshot` have as many episodes."""
+LEAST_AT_WORK = 0.5
+"""Share of a round's lanes that must have an episode: those without one cost as much in worlds that
+have one kind of tick."""
 
 Progress = Callable[[int, int], None]
 
@@ -159,7 +162,9 @@ def play(
         if len(leaf) != lifetimes:
             raise ValueError(f"memory is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
     numbers = range(first_lifetime, first_lifetime + lifetimes)
-    run = _ScannerRun(schedule, agent, numbers, seed, max(width, unconnected(agent, lifetimes)))
+    counts = [block.count for block in schedule.blocks]
+    width_played = max(width, unconnected(agent, lifetimes, counts))
+    run = _ScannerRun(schedule, agent, numbers, seed, width_played)
     columns = run.play(options or MachineOptions(), progress, memory, keeper)
     fault = columns.pop("fault", None)
     metadata = {
@@ -209,17 +214,21 @@ def check_width(width: int) -> None:
         raise ValueError(f"width is {width}; it must be from 1 to {MAX_WIDTH}")
 
 
-def unconnected(agent: Agent, lifetimes: int) -> int:
+def unconnected(agent: Agent, lifetimes: int, counts: Sequence[int]) -> int:
     """Episodes of a lifetime that are played in parallel as no memory connects them; 1 if one does.
 
     Args:
       agent: that plays.
       lifetimes: number of lifetimes; the more there are, the fewer of these episodes.
+      counts: episodes of each block. In short blocks, few are played in parallel.
     """
     memory = jax.eval_shape(agent.init, jax.random.key(0))
     if jax.tree.leaves(memory) or agent.learn is not learn_nothing:
         return 1
-    return min(MOST_UNCONNECTED, 1 << (max(1, ENOUGH_LANES // lifetimes).bit_length() - 1))
+    width = min(MOST_UNCONNECTED, 1 << (max(1, ENOUGH_LANES // lifetimes).bit_length() - 1))
+    while width > 1 and sum(counts) <= LEAST_AT_WORK * width * sum(-(-n // width) for n in counts):
+        width //= 2
+    return width
 
 
 class _Stretch(NamedTuple):

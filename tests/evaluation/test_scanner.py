@@ -365,21 +365,29 @@ def test_episodes_side_by_side_are_those_one_after_another(width, unconnected, m
 
 
 @pytest.mark.parametrize(
-    ("agent", "lifetimes", "expected"),
+    ("agent", "lifetimes", "counts", "expected"),
     [
-        (agents.get("pd"), 1, 16),
-        (agents.get("pd"), 512, 16),
-        (agents.get("pd"), 513, 8),
-        (agents.get("pd"), 2048, 4),
-        (agents.get("pd"), 8192, 1),
-        (agents.get("pd"), 1_000_000, 1),
-        (toy.bandit, 1, 1),
-        (agents.get("pd+residual"), 1, 1),
-        (replace(toy.constant(1), learn=lambda memory, episodes: memory), 1, 1),
+        (agents.get("pd"), 1, [16], 16),
+        (agents.get("pd"), 512, [30, 15], 16),
+        (agents.get("pd"), 513, [30, 15], 8),
+        (agents.get("pd"), 2048, [100], 4),
+        (agents.get("pd"), 8192, [100], 1),
+        (agents.get("pd"), 1_000_000, [100], 1),
+        (agents.get("pd"), 1, [1, 1, 1], 1),
+        (agents.get("pd"), 1, [2], 2),
+        (agents.get("pd"), 1, [9], 16),
+        (agents.get("pd"), 1, [8], 8),
+        (agents.get("pd"), 1, [1, 1, 1, 1, 32], 8),
+        (toy.bandit, 1, [16], 1),
+        (agents.get("pd+residual"), 1, [16], 1),
+        (replace(toy.constant(1), learn=lambda memory, episodes: memory), 1, [16], 1),
     ],
 )
-def test_few_lifetimes_without_memories_play_many_episodes_at_once(agent, lifetimes, expected):
-    assert scanner.unconnected(agent, lifetimes) == expected
+def test_few_lifetimes_without_memories_play_many_episodes_at_once(
+    agent, lifetimes, counts, expected
+):
+    """But only as many as fill more than half of the lanes, in all rounds of the blocks."""
+    assert scanner.unconnected(agent, lifetimes, counts) == expected
 
 
 def test_learning_is_from_all_episodes_of_a_round():
