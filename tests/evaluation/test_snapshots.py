@@ -195,10 +195,11 @@ LONGEST = 80  # characters of a text that is the name of something
 
 
 def modules():
-    """Every module but those that stand in for another package."""
-    for info in pkgutil.walk_packages(evaluation_package.__path__, "evaluation."):
-        if not re.search(r"\.(shims|__main__)\b", info.name):
-            yield pytest.importorskip(info.name)  # some need what is not always installed
+    """Every module but those that stand in for another package, or need PyTorch."""
+    for package in (evaluation_package, jaxsim):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not re.search(r"\.(shims|__main__|sb3)\b", info.name):
+                yield pytest.importorskip(info.name)  # some need what is not always installed
 
 
 def is_plain(value):
@@ -213,8 +214,9 @@ def constants(folder):
     lines = []
     for module in modules():
         # The numbers of errors are those of the system.
-        pattern = r"(?m)^([A-Z][A-Z0-9_]*)(?:: .*)? = (?!\(?errno\.)"
-        words = re.findall(pattern, inspect.getsource(module))
+        pattern = r"(?m)^([A-Z][A-Z0-9_, ]*)(?:: .*)? = (?!\(?errno\.)"
+        assigned = re.findall(pattern, inspect.getsource(module))
+        words = [word for names in assigned for word in names.split(", ")]
         values = {f"{module.__name__}.{word}": getattr(module, word) for word in words}
         lines += [f"{name} = {value!r}" for name, value in values.items() if is_plain(value)]
     return "\n".join(lines)
