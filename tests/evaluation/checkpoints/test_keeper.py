@@ -84,6 +84,20 @@ def look(kept, episodes):
 # When ---------------------------------------------------------------------------------------------
 
 
+def test_what_killed_runs_left_is_swept_before_anything_is_played(make):
+    """In the run's folder, where results are moved to, and in that of its checkpoints."""
+    kept = make(pace=Pace(0.0))
+    kept.begin(snapshot)
+    look(kept, 5)
+    kept.close()
+    again = make(resume=True)
+    for folder in (again.out, again.folder):
+        (folder / ".0000000032-00c0ffee.partial").mkdir()
+    again.begin(snapshot)
+    assert not [*again.out.glob(".*.partial"), *again.folder.glob(".*.partial")]
+    assert saved(again) == [5]
+
+
 def test_saved_by_the_clock(make):
     clock = Clock()
     kept = make(pace=Pace(seconds=60.0), clock=clock)

@@ -19,6 +19,7 @@ from evaluation.metrics.l2m.lifetimes import (
 from evaluation.metrics.l2m.regimes import mean_per_experience, peak
 from evaluation.metrics.l2m.smoothing import KINDS, smooth
 from evaluation.metrics.l2m.structure import find_structure
+from evaluation.metrics.l2m.task_metrics import over_tasks
 from evaluation.metrics.numerics import Numbers, masked_median, pairwise_sum
 from evaluation.metrics.reasons import Reason
 from tests.conftest import double_precision
@@ -371,3 +372,19 @@ def test_medians_skip_what_is_masked():
     median, count = masked_median(values, mask)
     np.testing.assert_array_equal(median, [3.0, 0.0])
     np.testing.assert_array_equal(count, [3, 0])
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        ([Reason.NO_STE] * 3, Reason.NO_STE),
+        ([Reason.NO_STE, Reason.NO_TEST, Reason.NO_STE], Reason.NO_TASK_HAS_VALUE),
+        ([Reason.NO_STE, Reason.NONE, Reason.NO_STE], Reason.NONE),
+    ],
+)
+def test_tasks_without_a_value_give_their_reason_if_it_is_one(reasons, expected):
+    codes = np.array([reasons], np.int32)
+    values = np.where(codes == Reason.NONE, 2.5, np.nan)
+    over = over_tasks(Numbers(values, codes))
+    assert over.reasons.tolist() == [expected]
+    np.testing.assert_array_equal(over.values, [2.5 if expected == Reason.NONE else np.nan])

@@ -99,10 +99,12 @@ def test_every_episode_starts_afresh(classic):
     env, params, adapted = classic
     reset, step = logged(adapted)
     _, state = reset(keys_at(0), params)
-    starts, start_of = [], jax.jit(env.start)
+    starts, start_of, ages = [], jax.jit(env.start), np.zeros(LANES, int)
     for t in range(1, 50):
         obs, state, *_, info = step(keys_at(t), state, jnp.zeros(LANES, jnp.int32), params)
         ended = np.asarray(info["returned_episode"])
+        ages = np.where(ended, 0, ages + 1)
+        np.testing.assert_array_equal(state.env_state.time, ages)
         # The cart is reported where it was drawn, in the first observation.
         drawn = np.asarray(start_of(reset_key(keys_at(t)), params).motion.x)
         np.testing.assert_allclose(np.asarray(obs)[ended, 0], drawn[ended], atol=1e-6)

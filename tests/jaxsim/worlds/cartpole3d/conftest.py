@@ -18,10 +18,9 @@ DOUBLE = Config(dtype="float64")
 
 @dataclass(frozen=True)
 class Ticks:
-    """The cheap and the full tick, to be called with one batch shape only."""
+    """The versions of the tick by name, to be called with one batch shape only."""
 
-    cheap: Callable[..., Any]
-    full: Callable[..., Any]
+    compiled: Mapping[str, Callable[..., Any]]
     precision: Callable[..., Any]
 
     def inputs(self, params: Mapping[str, np.ndarray], arrays: Mapping[str, Any]) -> Any:
@@ -31,32 +30,41 @@ class Ticks:
             return Params(**numbers), state_from_arrays(arrays, DOUBLE)
 
     def run(self, which: str, params: Params, state: State, force: np.ndarray) -> Any:
-        """Named arrays after a tick, and for the cheap tick whether it may be wrong."""
+        """Named arrays after a tick, and whether the version may be wrong, None for the full."""
         push = Vector(*np.moveaxis(np.asarray(force, float), -1, 0))
         moving = (state.pose, state.velocity, state.blocks)
         with self.precision():
-            if which == "cheap":
-                after, meets, beyond = self.cheap(params, moving, (push, None))
-                touching = meets | beyond
-            else:
-                after, touching = self.full(params, moving, (push, None)), None
+            after, unsure = self.compiled[which](params, moving, (push, None))
             pose, velocity, blocks = after
             named = state_to_arrays(
                 replace(state, pose=pose, reported=state.pose, velocity=velocity, blocks=blocks)
             )
         named["cart_local"] = np.stack([velocity.vx, velocity.vy], axis=-1)
-        return named, None if touching is None else np.asarray(touching)
+        return named, None if unsure is None else np.asarray(unsure)
 
 
 @pytest.fixture(scope="session")
 def ticks(lanes64: Any) -> Ticks:
-    """Both versions of the tick in float64."""
+    """All versions of the tick in float64."""
+
+    def active(params: Params) -> jax.Array:
+        return jnp.ones_like(params.gravity, bool)
 
     def full(params: Params, moving: Any, forces: Any) -> Any:
-        return tick_module._full(params, moving, forces, jnp.ones_like(params.gravity, bool))
+        return tick_module._full(params, moving, forces, active(params)), None
 
     def cheap(params: Params, moving: Any, forces: Any) -> Any:
         free = dynamics.free_motion(params, moving, forces)
-        return tick_module._cheap(params, moving, free, leaving=False)
+        after, meets, beyond = tick_module._cheap(params, moving, free, leaving=False)
+        return after, meets | beyond
 
-    return Ticks(jax.jit(cheap), jax.jit(full), lanes64.precision)
+    def single(params: Params, moving: Any, forces: Any) -> Any:
+        moved = tick_module.single_tick(params, moving, forces, active(params))
+        return moved.moving, ~moved.right
+
+    def walled(params: Params, moving: Any, forces: Any) -> Any:
+        moved = tick_module.walled_tick(params, moving, forces, active(params), leaving=True)
+        return moved.moving, ~moved.right
+
+    versions = {each.__name__: jax.jit(each) for each in (full, cheap, single, walled)}
+    return Ticks(versions, lanes64.precision)
