@@ -42,6 +42,10 @@ def test_samples_are_seeded_and_more_begin_with_the_same():
     assert many[1].families == ("push_turn", "wind")
 
 
+def test_names_of_a_composition_may_be_apart():
+    assert novelty.sample(KEY, ["gravity + wind"], 2) == novelty.sample(KEY, ["gravity+wind"], 2)
+
+
 def test_each_range_of_a_sample_has_a_draw_of_its_own():
     drawn = novelty.sample(KEY, ["block_friction"], 50)
     rows = [tuple(value for _, value in one.parameters) for one in drawn]
