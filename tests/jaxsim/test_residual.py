@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -102,6 +102,25 @@ def test_no_false_alarm_in_recordings_of_the_original(recorded_data):
             # A block that meets a wall is predicted to 6e-5 m/s, all that is free to 1.9e-6, and a
             # first hit to .032, within the bounds of parity: a third of its limit, which is .25.
             assert probability.max() < 0.25
+
+
+def test_a_turn_may_be_reported_by_either_of_its_quaternions(recorded_data):
+    recording = read_recording(recorded_data("oracle/L200_easy_pd.npz"))
+    signs = np.where(np.arange(len(recording.episode)) % 3 == 0, -1.0, 1.0)
+    turned = recording.reported["pole_quaternion"] * signs[:, None]
+    other = replace(recording, reported=recording.reported | {"pole_quaternion": turned})
+    for usual, flipped in zip(*(watch_episodes(r, 4) for r in (recording, other)), strict=True):
+        assert usual[0] == flipped[0] == 0
+        np.testing.assert_allclose(flipped[1], usual[1], atol=1e-3)
+
+
+def test_a_force_is_fitted_to_the_blocks_that_are_free():
+    along = Vector(jnp.array([0.6, 0.0, 1.0, 0.0]), jnp.array([0.8, 1.0, 0.0, 0.0]), jnp.zeros(4))
+    change = Vector(*(jnp.array([3.0, 5.0, 70.0, 9.0]) * c for c in along))
+    fitted = partial(bank._fit, along, change)
+    assert float(fitted(jnp.array([True, True, False, False]))) == pytest.approx(4.0)
+    assert float(fitted(jnp.array([True, False, False, False]))) == pytest.approx(3.0)
+    assert float(fitted(jnp.zeros(4, bool))) == 0
 
 
 UNLIKE = {

@@ -172,6 +172,20 @@ def test_a_batch_tells_an_evaluator_the_same(kind):
             assert a == b
 
 
+def test_a_batch_is_over_with_its_last_episode():
+    asked = []
+
+    class Asked(players.Always):
+        def step(self, state):
+            asked.append(len(state))
+            return super().step(state)
+
+    env, steps = lanes_of("Gymnasium, five values", STARTS, 200, 2), StepCountEvaluator()
+    result = VectorTestCase(500, [0, 1], 0, 0, 2, env, steps).evaluate(Asked)
+    assert result.results == {"total_episodes": 2, "total_steps": 16}
+    assert asked == [2] * 8
+
+
 @pytest.mark.requirement(70)
 def test_a_batch_respects_what_a_subclass_has_changed():
     class Discounted(RewardEvaluator):
