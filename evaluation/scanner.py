@@ -47,8 +47,8 @@ ENOUGH_LANES, MOST_UNCONNECTED = 8192, 16
 """Lanes, and episodes of a lifetime, that agents without a memory play in parallel; by measurement,
 and alike on all machines, since rounds of a `Snapshot` have as many episodes."""
 LEAST_AT_WORK = 0.5
-"""Share of a round's lanes that must have an episode: those without one cost as much in worlds that
-have one kind of tick."""
+"""More than this share of the lanes of a schedule's rounds must have an episode: in worlds of many
+blocks, a lane without one takes as much time as the others."""
 
 Progress = Callable[[int, int], None]
 
@@ -163,8 +163,8 @@ def play(
             raise ValueError(f"memory is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
     numbers = range(first_lifetime, first_lifetime + lifetimes)
     counts = [block.count for block in schedule.blocks]
-    width_played = max(width, unconnected(agent, lifetimes, counts))
-    run = _ScannerRun(schedule, agent, numbers, seed, width_played)
+    parallel = max(width, unconnected(agent, lifetimes, counts))
+    run = _ScannerRun(schedule, agent, numbers, seed, parallel)
     columns = run.play(options or MachineOptions(), progress, memory, keeper)
     fault = columns.pop("fault", None)
     metadata = {

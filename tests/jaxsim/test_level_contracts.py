@@ -20,10 +20,10 @@ CROWDED = "CartPole3D 208 "
 
 @cache
 def checked(crowded):
-    """Parameters and shared programs by case."""
+    """Parameters and shared programs by case, of level 208 or of all others."""
     by_program, cases = {}, {}
     for name, env_id, values in catalogue.cases():
-        if name in names() and name.startswith(CROWDED) == crowded:
+        if name in one_difficulty_each() and name.startswith(CROWDED) == crowded:
             catalogue.add_to(by_program, name, *jaxsim.make(env_id, values))
     for group in by_program.values():
         programs = Programs(group.env)
@@ -32,20 +32,20 @@ def checked(crowded):
 
 
 @cache
-def names():
+def one_difficulty_each():
     """Cases of the catalogue: of each level one difficulty, in turn; difficulties are numbers."""
     by_level = {}
     for name, *_ in catalogue.cases():
         level, _, difficulty = name.rpartition(" ")
         by_level.setdefault(level if difficulty in DIFFICULTIES else name, []).append(name)
-    return [names[i % len(names)] for i, names in enumerate(by_level.values())]
+    return [cases[i % len(cases)] for i, cases in enumerate(by_level.values())]
 
 
-def one_difficulty_each():
-    return [pytest.param(n, marks=[pytest.mark.nightly] * n.startswith(CROWDED)) for n in names()]
+def marked(name):
+    return pytest.param(name, marks=[pytest.mark.nightly] * name.startswith(CROWDED))
 
 
-@pytest.mark.parametrize("name", one_difficulty_each())
+@pytest.mark.parametrize("name", map(marked, one_difficulty_each()))
 def test_every_level_of_every_environment_keeps_the_contract(name):
     programs, params = checked(name.startswith(CROWDED))[name]
     one_start = f" {SAME_START} " in name

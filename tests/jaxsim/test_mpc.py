@@ -693,13 +693,13 @@ def searched(monkeypatch, costs, rounds):
 def test_only_lanes_without_a_good_plan_are_searched(monkeypatch):
     """Each with what belongs to it."""
     bad = [False, True, False, True, True]
-    lanes, seen = np.arange(5), []
+    lanes, searches = np.arange(5), []
 
     def screen(model, world, plan, left):
         return jnp.where(jnp.array(bad), mpc.GOOD + 1, 1.0) * jnp.ones((5, 1)), plan[:2]
 
     def search(number, model, world, plans, left, rounds, root):
-        seen.append([int(n) for n in (model, world, plans.target_x[0], left, rounds, root)])
+        searches.append([int(n) for n in (model, world, plans.target_x[0], left, rounds, root)])
         return mpc.Replanned(plans, jnp.asarray(True), number + left)
 
     monkeypatch.setattr(mpc, "screen", screen)
@@ -710,7 +710,7 @@ def test_only_lanes_without_a_good_plan_are_searched(monkeypatch):
     numbers = [jnp.asarray(lanes + k) for k in (10, 20, 30, 40)]
     with jax.disable_jit():
         new = mpc._plan_lanes(8, *numbers[:2], plans, numbers[2], rounds, numbers[3])
-    assert seen == [[11, 21, 1, 31, 2, 41], [13, 23, 3, 33, 3, 43]]
+    assert searches == [[11, 21, 1, 31, 2, 41], [13, 23, 3, 33, 3, 43]]
     assert new.stuck.tolist() == [False, True, False, True, False]
     assert new.rollouts.tolist() == [5, 39, 5, 41, 5]
 

@@ -111,7 +111,7 @@ def test_a_turn_may_be_reported_by_either_of_its_quaternions(recorded_data):
     other = replace(recording, reported=recording.reported | {"pole_quaternion": turned})
     for usual, flipped in zip(*(watch_episodes(r, 4) for r in (recording, other)), strict=True):
         assert usual[0] == flipped[0] == 0
-        np.testing.assert_allclose(flipped[1], usual[1], atol=1e-3)
+        np.testing.assert_array_equal(flipped[1], usual[1])
 
 
 def test_a_force_is_fitted_to_the_blocks_that_are_free():
