@@ -1,0 +1,201 @@
+"""What agents conclude from given episodes is what it was: all of their memories, number by number.
+
+Detectors and the planner's estimate of the physics read episodes of `pd` in the nominal world and
+in novel ones, with exact and with noisy sensors. A change that is meant is accepted by
+`JAXSIM_RENEW_SNAPSHOTS=1 pytest` with this file.
+"""
+
+import json
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim import agents
+from jaxsim.agents import derived, mpc, repair, residual, wow
+from jaxsim.agents.base import NoveltyHint
+from jaxsim.agents.detection import Detector, Transition
+from jaxsim.agents.sight import see
+from jaxsim.worlds.cartpole3d.levels import params_of
+
+SNAPSHOTS = Path(__file__).parents[1] / "data" / "snapshots"
+RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
+
+WORLDS = (
+    *((200, "easy"), (101, "hard"), (102, "medium"), (103, "hard"), (104, "hard"), (106, "easy")),
+    *((201, "hard"), (203, "medium"), (204, "hard"), (205, "hard"), (206, "hard"), (207, "medium")),
+)
+NOISY = ((200, "easy"), (101, "hard"), (104, "hard"), (207, "medium"))
+NOMINAL, EPISODES = 3, 6  # episodes of level 200, which each lifetime begins with; of a lifetime
+TICKS = 61  # reports of an episode, with its first
+NOISE = 0.003  # m, m/s, rad/s and of quaternions
+RTOL, ATOL = 1e-3, 1e-3
+ROUNDING = 0.2  # strength up to which evidence is the rounding of reports; 1 is a detection
+LARGEST_SHOWN = 6  # leaves up to this size are shown in full, larger ones by mean and extremes
+KEY = jax.random.key(0)
+
+
+class Reports(NamedTuple):
+    """Episodes of `pd`, leaves (W, E, T), with the actions that led to them."""
+
+    observations: Any
+    actions: np.ndarray
+    real: np.ndarray  # whether an episode is still running
+
+
+@pytest.fixture(scope="module")
+def reports(lanes32):
+    """A lifetime for each world, and those of `NOISY` again with errors of all sensors."""
+    usual = params_of(*WORLDS[0], jnp.float32)
+    worlds = [
+        params_of(*world, jnp.float32) if number >= NOMINAL else usual
+        for world in WORLDS
+        for number in range(EPISODES)
+    ]
+    worlds += worlds[-1:] * (lanes32.width - len(worlds))
+    params = jax.tree.map(lambda *leaves: np.array(leaves, np.float32), *worlds)
+    observation, state, *_ = lanes32.step(lanes32.start(3, params), 0, params)
+    action = np.zeros(lanes32.width, np.int32)
+    rows = [(observation, action, ~np.asarray(state.done))]
+    for _ in range(TICKS - 1):
+        running = ~np.asarray(state.done)
+        action = np.asarray(agents.get("pd").act((), observation, KEY)[0])
+        observation, state, *_ = lanes32.step(state, action, params)
+        rows.append((observation, action, running))
+
+    def by_world(*leaves):
+        stacked = np.stack([np.asarray(leaf) for leaf in leaves], axis=1)
+        stacked = stacked[: len(WORLDS) * EPISODES]
+        return stacked.reshape(len(WORLDS), EPISODES, TICKS)
+
+    exact = Reports(*jax.tree.map(by_world, *rows))
+    draw = np.random.default_rng(5)
+
+    def disturbed(leaf):
+        if leaf.dtype != np.float32:
+            return leaf
+        return leaf + (NOISE * draw.standard_normal(leaf.shape)).astype(np.float32)
+
+    places = [WORLDS.index(world) for world in NOISY]
+    noisy = jax.tree.map(lambda leaf: disturbed(leaf[places]), exact)
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), exact, noisy)
+
+
+def memories(reports, init, begin, watch):
+    """Memories after all episodes of each world, leaves (W, ...).
+
+    Args:
+      reports: of the worlds.
+      init: memory of a new lifetime.
+      begin: (memory, number of the episode) -> memory.
+      watch: (memory, transition, observation) -> memory.
+    """
+
+    def episode(memory, row):
+        number, observations, actions, real = row
+
+        def tick(carry, row):
+            memory, before = carry
+            observation, action, counts, number = row
+            report = see(observation)
+            after = watch(memory, Transition(before, action, report, number == 0), observation)
+            return (jax.tree.map(partial(jnp.where, counts), after, memory), report), None
+
+        first = see(jax.tree.map(lambda leaf: leaf[0], observations))
+        rows = observations, actions, real, jnp.arange(TICKS)
+        return jax.lax.scan(tick, (begin(memory, number), first), rows)[0][0], None
+
+    def lifetime(*rows):
+        return jax.lax.scan(episode, init, (jnp.arange(EPISODES), *rows))[0]
+
+    return jax.jit(jax.vmap(lifetime))(*reports)
+
+
+def hinted(detector: Detector, memory, number):
+    """Tell the detector of nominal episodes, and nothing of the others."""
+    unknown = jnp.int32(-1)
+    hint = NoveltyHint(jnp.where(number < NOMINAL, 0, -1), unknown, unknown, unknown, unknown)
+    return detector.begin(detector.tell(memory, hint))
+
+
+def of_detector(detector: Detector, **start):
+    """Memories of a detector that begins with some values."""
+
+    def watch(memory, transition, observation):
+        return detector.watch(memory, transition)[0]
+
+    init = replace(detector.init(), **start)
+    return lambda reports: memories(reports, init, partial(hinted, detector), watch)
+
+
+def of_planner(reports):
+    """The planner's evidence, and the model that it would plan with."""
+
+    def watch(memory, transition, observation):
+        speeds, fit = memory[:2]
+        free = ~fit.touched & ~fit.crowded
+        speeds, transition, changed = derived.follow(speeds, transition, free)
+        fit = jax.tree.map(partial(jnp.where, changed), repair.no_fit(), fit)
+        fit = repair.update(fit, transition)
+        model, block, trusted = repair.model_of(fit, transition.after)
+        world = mpc._world(transition, fit, block)
+        return speeds, fit, (model, world, trusted, repair.unclear(fit))
+
+    start = derived.SpeedEvidence.none(), repair.no_fit()
+    first = jax.tree.map(lambda leaf: leaf[0, 0, 0], reports.observations)
+    report = see(first)
+    none = Transition(report, jnp.int32(0), report, jnp.asarray(True))
+    shapes = jax.eval_shape(watch, start, none, first)
+    blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes[2])
+    return memories(reports, (*start, blank), lambda memory, number: (*start, blank), watch)
+
+
+LATE = jnp.int32(wow.QUIET - NOMINAL)
+"""Episode that `wow` begins with, since it declares nothing in the first ones."""
+
+SUBJECTS = {
+    "residual": of_detector(residual.residual),
+    "wow": of_detector(wow.detector(), episode=LATE),
+    "wow as published": of_detector(wow.detector(published=True), episode=LATE),
+    "mpc": of_planner,
+}
+
+
+def shown(values):
+    """A leaf of one world as numbers of the snapshot."""
+    values = np.asarray(values, float).ravel()
+    if values.size > LARGEST_SHOWN:
+        values = np.array([values.mean(), values.min(), values.max()])
+    return [float(f"{value:.6g}") for value in values]
+
+
+def lines(memory):
+    """One line a leaf: its place, and its numbers in each world."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(memory):
+        name = jax.tree_util.keystr(path)
+        yield name, [shown(of_world) for of_world in np.asarray(leaf)]
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_evidence_of_given_episodes_is_what_it_was(name, reports):
+    found = dict(lines(SUBJECTS[name](reports)))
+    path = SNAPSHOTS / f"evidence {name}.json"
+    if RENEW:
+        path.write_text(json_lines(found))
+    expected = json.loads(path.read_text())
+    assert found.keys() == expected.keys()
+    for leaf, values in expected.items():
+        atol = ROUNDING if leaf.endswith("strength") else ATOL
+        np.testing.assert_allclose(found[leaf], values, rtol=RTOL, atol=atol, err_msg=leaf)
+
+
+def json_lines(leaves):
+    """JSON with a line for each leaf."""
+    rows = (f"{json.dumps(name)}: {json.dumps(values)}" for name, values in leaves.items())
+    return "{\n" + ",\n".join(rows) + "\n}\n"
