@@ -8,7 +8,7 @@
 cart and pole is as old as theirs. An environment without a picture is not wrapped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -143,6 +143,11 @@ class ImagingWorld(Imaging, WorldWrapper):
             return stepped, jnp.ones_like(stepped[3])
         stepped, right = self.env.quick_step(key, state.inner, action, params)
         return self._after(stepped, state), right
+
+    @property
+    def program_class(self) -> Hashable:
+        """That of the wrapped environment, with the same pictures."""
+        return self.camera, self.grey, self.env.program_class
 
     def parts(self, params: Params) -> tuple[tuple["ImagingWorld", ...], np.ndarray]:
         """Simpler environments for some rows; see `jaxsim.worlds.world.World.parts`."""

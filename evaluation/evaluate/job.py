@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from threading import Lock
 from typing import Any
 
+import jax
 import numpy as np
 
 import jaxsim
@@ -12,10 +14,14 @@ from evaluation import agents
 from evaluation.json_types import JsonObject
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import Bounds, summarise
-from jaxsim import Totals, counters
+from jaxsim import Spread, Totals, backend, counters
 from jaxsim.parameters import Values
+from jaxsim.worlds.sharing import SharedTask, shared
 
 MOST_EPISODES = 1 << 20
+EPISODES_OF_CALL = {False: 1 << 17, True: 1 << 12}
+"""Most episodes between two progress reports, by whether the agent is costly; there are more where
+a single episode of each level is more."""
 Progress = Callable[[int, int], object]
 
 
@@ -130,24 +136,70 @@ def run(job: AgentComparison, progress: Progress | None = None) -> list[Comparis
 
     Args:
       job: checked already.
-      progress: called as `progress(episodes done, episodes in all)`.
+      progress: called as `progress(episodes done, episodes in all)`, from several threads.
 
     Returns:
       The rows, agents within cells.
     """
-    cells, total = job.cells(), len(job.cells()) * len(job.agents) * job.episodes
+    cells = job.cells()
+    tasks = [jaxsim.make(job.task, job.values, **cell.options) for cell in cells]
+    calls = list(product(job.agents, shared(tasks)))
+    count = _Count(len(cells) * len(job.agents) * job.episodes, progress)
+
+    def play(call: tuple[str, SharedTask]) -> dict[tuple[int, str], Totals]:
+        name, task = call
+        return {
+            (place, name): totals
+            for place, totals in zip(task.places.tolist(), _played(job, *call, count), strict=True)
+        }
+
+    threads = min(len(calls), Spread().compilers)
+    totals = {k: v for part in backend.in_threads(play, threads, calls) for k, v in part.items()}
     rows: list[ComparisonRow] = []
-    for cell in cells:
-        env, params = jaxsim.make(job.task, job.values, **cell.options)
-        results = []
-        for name in job.agents:
-            agent = agents.get(name)
-            results.append(jaxsim.rollout(env, params, agent, job.episodes, seed=job.seed))
-            if progress:
-                done = (len(rows) + len(results)) * job.episodes
-                progress(done, total)
-        rows += _rows(job, cell, results)
+    for place, cell in enumerate(cells):
+        rows += _rows(job, cell, [totals[place, name] for name in job.agents])
     return rows
+
+
+class _Count:
+    """Number of episodes that are done."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.done, self.total, self.progress, self._lock = 0, total, progress, Lock()
+
+    def add(self, number: int) -> None:
+        """Add episodes, and say so."""
+        with self._lock:
+            self.done += number
+            if self.progress:
+                self.progress(self.done, self.total)
+
+
+def _played(job: AgentComparison, name: str, task: SharedTask, count: _Count) -> list[Totals]:
+    """Results of an agent at each level of a shared task.
+
+    All levels have the same starts. They are played together, in calls of about the same size.
+    """
+    agent, levels = agents.get(name), len(task.places)
+    pieces = min(job.episodes, -(-levels * job.episodes // EPISODES_OF_CALL[agent.costly]))
+    parts = []
+    for numbers in np.array_split(np.arange(job.episodes), pieces):
+        variant = np.repeat(np.arange(levels), len(numbers))
+        each = np.tile(numbers, levels)
+        totals = jaxsim.rollout(
+            task.env,
+            task.params,
+            agent,
+            each.size,
+            seed=job.seed,
+            variant=variant,
+            numbers=each,
+            divided=False,
+        )
+        parts.append(jax.tree.map(lambda leaf: leaf.reshape(levels, -1), totals))
+        count.add(each.size)
+    whole = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
+    return [jax.tree.map(lambda leaf, row=row: leaf[row], whole) for row in range(levels)]
 
 
 def _rows(

@@ -1,7 +1,7 @@
 """Base class of the environments of all worlds."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
@@ -141,6 +141,11 @@ class World(WholeSteps):
         return self.step(key, state, action, params), jnp.ones_like(state.step, bool)
 
     # For `jaxsim.rollout`.
+
+    @property
+    def program_class(self) -> Hashable:
+        """What environments have in common that one program plays well; see `worlds.sharing`."""
+        return self
 
     @property
     def layout(self) -> backend.Layout:

@@ -1,5 +1,6 @@
 """CartPole3D: balance a pole on a cart in a room full of flying blocks."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -180,6 +181,15 @@ class CartPole3D(World):
         tick_key, running = _tick_key(key), ~state.done
         new, moved = advance(params, self.config, tick_key, pushed, force, running, free_tick)
         return self._result(state, new, params), moved.right | state.done
+
+    @property
+    def program_class(self) -> Hashable:
+        """The configuration without terms and capacity, and whether slots are stacked.
+
+        Single slots have cheap ticks, stacked ones do not; of these, empty ones cost little.
+        """
+        few = self.config.max_blocks <= UNROLLED
+        return replace(self.config, terms=(), max_blocks=UNROLLED), few
 
     @property
     def layout(self) -> backend.Layout:
