@@ -95,6 +95,7 @@ def player(workload: Workload, episodes: int, settings: ProgramSettings) -> Roll
             seed=next(seeds),
             variant=variant,
             spread=spread(workload, settings),
+            divided=workload.divided,
         )
         return _steps(result.length), episodes
 

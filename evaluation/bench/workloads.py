@@ -23,6 +23,7 @@ class Workload:
       syllabus: file name of an example that is played in place of cells.
       one_thread: whether only one thread plays them.
       most: largest number of episodes of a call; of slow levels, more would take minutes.
+      divided: whether the simplest environment that has the terms of a cell plays it.
       kind: our program that plays it: whole batches of episodes, one at a time, or the camera,
         which draws their starts.
     """
@@ -32,8 +33,11 @@ class Workload:
     syllabus: str = ""
     one_thread: bool = False
     most: int = MOST_EPISODES
+    divided: bool = True
     kind: Kind = "rollout"
 
+
+_EVERY_LEVEL = tuple((level, each) for level in range(200, 208) for each in DIFFICULTIES)
 
 NOMINAL, ONE_THREAD, MIX, FLOOD = "200", "200_one_thread", "mix", "208_hard"
 RUN, RUN_ROLLOUT = "run", "run_rollout"
@@ -51,7 +55,8 @@ WORKLOADS: dict[str, Workload] = {
         Workload(ONE_THREAD, ((200, "easy"),), one_thread=True),
         Workload("203_hard", ((203, "hard"),)),
         Workload("206", ((206, "easy"),)),
-        Workload(MIX, tuple((level, d) for level in range(200, 208) for d in DIFFICULTIES)),
+        Workload(MIX, _EVERY_LEVEL),
+        Workload("mix_whole", _EVERY_LEVEL, divided=False),
         Workload("108_hard", ((108, "hard"),), most=8192),
         Workload(FLOOD, ((208, "hard"),), most=8192),
         Workload(RUN, syllabus=SYLLABUS),

@@ -13,9 +13,10 @@ from benchmarks import lockstep
 from jaxsim import Spread, agents, backend, counters, rng, rollouts
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.lanes.crew import Crew
+from jaxsim.worlds.cartpole import CartPole
 from jaxsim.worlds.cartpole3d import CartPole3D
 from jaxsim.worlds.cartpole3d.tick import FREE, WALLED
-from jaxsim.worlds.world import FULL, World
+from jaxsim.worlds.world import FULL
 from jaxsim.wrappers import AutoReset, FlattenObservation
 
 EPISODES = 250
@@ -225,6 +226,27 @@ def test_rows_are_played_by_the_simplest_environment_that_has_their_terms():
     # An environment without terms, and one whose only row needs all of them, are played whole.
     for plain, params in (made[0], made[1]):
         assert plain.parts(jax.tree.map(np.asarray, params))[0] == (plain,)
+
+
+class Apart(CartPole):
+    """Its parts play a shorter episode, which shows who played."""
+
+    def parts(self, params):
+        simpler = Apart(dataclasses.replace(self.config, max_steps=7))
+        return (simpler, self), np.array([0, 1])
+
+
+def test_one_program_may_play_all_rows(cartpole):
+    env, params = cartpole
+    table = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), params)
+    longest = [
+        jaxsim.rollout(
+            Apart(env.config), table, counting, 8, variant=np.arange(8) % 2, divided=divided
+        ).length[:2]
+        for divided in (True, False)
+    ]
+    assert longest[0][0] == 7 < longest[0][1]
+    assert longest[1][0] > 7
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 import jaxsim
 from evaluation import cli, processor, scanner
+from evaluation.evaluate import job as evaluate_job
 from evaluation.evaluate.job import AgentComparison, run
 from jaxsim import agents
 
@@ -82,6 +83,25 @@ def test_levels_and_difficulties_are_played_in_turn():
     assert [cell.label for cell in job.cells()] == ["200 easy", "200 hard", "203 easy", "203 hard"]
     assert job.cells()[3].options == {"level": 203, "difficulty": "hard"}
     job.check()
+
+
+def test_levels_are_played_together_as_each_by_itself(monkeypatch):
+    # Calls of two levels with a dozen episodes each.
+    monkeypatch.setattr(evaluate_job, "EPISODES_OF_CALL", {False: 24, True: 1})
+    job = AgentComparison(
+        ("random", "nothing"), "CartPole2D", (51, 53), ("hard",), episodes=36, seed=5
+    )
+    moves = []
+    rows = run(job, lambda *move: moves.append(move))
+    assert moves == [(done, 144) for done in range(24, 145, 24)]
+    assert [(row.cell, row.agent) for row in rows] == [
+        (cell, agent) for cell in ("51 hard", "53 hard") for agent in ("random", "nothing")
+    ]
+    for number, row in enumerate(rows):
+        env, params = jaxsim.make("CartPole2D", level=(51, 53)[number // 2], difficulty="hard")
+        alone = jaxsim.rollout(env, params, agents.get(row.agent), 36, seed=5)
+        assert row.length.mean == pytest.approx(alone.length.mean())
+        assert row.performance.mean == pytest.approx(alone.performance.mean())
 
 
 @pytest.mark.parametrize(
