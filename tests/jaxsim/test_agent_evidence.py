@@ -28,12 +28,15 @@ SNAPSHOTS = Path(__file__).parents[1] / "data" / "snapshots"
 RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
 
 WORLDS = (
-    *((200, "easy"), (101, "hard"), (102, "medium"), (103, "hard"), (104, "hard"), (106, "easy")),
+    *((200, "easy"), (200, "medium"), (200, "hard")),
+    *((101, "hard"), (102, "medium"), (103, "hard"), (104, "hard"), (106, "easy")),
     *((201, "hard"), (203, "medium"), (204, "hard"), (205, "hard"), (206, "hard"), (207, "medium")),
 )
 NOISY = ((200, "easy"), (101, "hard"), (104, "hard"), (207, "medium"))
+DROPPED = ((200, "easy"), (204, "hard"))
 NOMINAL, EPISODES = 3, 6  # episodes of level 200, which each lifetime begins with; of a lifetime
-TICKS = 61  # reports of an episode, with its first
+SEED = 5  # of starts
+TICKS = 61  # reports of an episode, with its first; in more, pushes hang on rounding
 NOISE = 0.003  # m, m/s, rad/s and of quaternions
 RTOL, ATOL = 1e-3, 1e-3
 ROUNDING = 0.2  # strength up to which evidence is the rounding of reports; 1 is a detection
@@ -51,7 +54,7 @@ class Reports(NamedTuple):
 
 @pytest.fixture(scope="module")
 def reports(lanes32):
-    """A lifetime for each world, and those of `NOISY` again with errors of all sensors."""
+    """A lifetime for each world, and some of them again with sensors that err or say nothing."""
     usual = params_of(*WORLDS[0], jnp.float32)
     worlds = [
         params_of(*world, jnp.float32) if number >= NOMINAL else usual
@@ -60,7 +63,7 @@ def reports(lanes32):
     ]
     worlds += worlds[-1:] * (lanes32.width - len(worlds))
     params = jax.tree.map(lambda *leaves: np.array(leaves, np.float32), *worlds)
-    observation, state, *_ = lanes32.step(lanes32.start(3, params), 0, params)
+    observation, state, *_ = lanes32.step(lanes32.start(SEED, params), 0, params)
     action = np.zeros(lanes32.width, np.int32)
     rows = [(observation, action, ~np.asarray(state.done))]
     for _ in range(TICKS - 1):
@@ -82,9 +85,17 @@ def reports(lanes32):
             return leaf
         return leaf + (NOISE * draw.standard_normal(leaf.shape)).astype(np.float32)
 
-    places = [WORLDS.index(world) for world in NOISY]
-    noisy = jax.tree.map(lambda leaf: disturbed(leaf[places]), exact)
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), exact, noisy)
+    def of(worlds):
+        places = [WORLDS.index(world) for world in worlds]
+        return jax.tree.map(lambda leaf: leaf[places], exact)
+
+    def without(field):
+        reports = of(DROPPED)
+        zeros = jax.tree.map(np.zeros_like, getattr(reports.observations, field))
+        return reports._replace(observations=replace(reports.observations, **{field: zeros}))
+
+    more = jax.tree.map(disturbed, of(NOISY)), *map(without, ("cart_velocity", "pole_velocity"))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), exact, *more)
 
 
 def memories(reports, init, begin, watch):
@@ -117,11 +128,15 @@ def memories(reports, init, begin, watch):
     return jax.jit(jax.vmap(lifetime))(*reports)
 
 
-def hinted(detector: Detector, memory, number):
-    """Tell the detector of nominal episodes, and nothing of the others."""
+def begun(detector: Detector, memory, number):
+    """Begin an episode, of which the detector hears that it is nominal, if it is."""
     unknown = jnp.int32(-1)
     hint = NoveltyHint(jnp.where(number < NOMINAL, 0, -1), unknown, unknown, unknown, unknown)
-    return detector.begin(detector.tell(memory, hint))
+    memory = detector.begin(detector.tell(memory, hint))
+    if isinstance(memory, residual.Memory):
+        # So that episodes end in time: an early end is evidence that hides all other.
+        memory = replace(memory, now=replace(memory.now, ticks=jnp.int32(residual.STEPS - TICKS)))
+    return memory
 
 
 def of_detector(detector: Detector, **start):
@@ -130,8 +145,13 @@ def of_detector(detector: Detector, **start):
     def watch(memory, transition, observation):
         return detector.watch(memory, transition)[0]
 
-    init = replace(detector.init(), **start)
-    return lambda reports: memories(reports, init, partial(hinted, detector), watch)
+    def whole(reports):
+        # Where sensors drop a quantity, a detector's numbers are the rounding of zeros.
+        reports = jax.tree.map(lambda leaf: leaf[: len(WORLDS) + len(NOISY)], reports)
+        init = replace(detector.init(), **start)
+        return memories(reports, init, partial(begun, detector), watch)
+
+    return whole
 
 
 def of_planner(reports):
