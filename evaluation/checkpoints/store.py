@@ -29,7 +29,7 @@ from evaluation.scanner import Snapshot
 from jaxsim.agents.base import Memory
 from jaxsim.pytrees import Tree
 
-FORMAT = "jaxsim-checkpoint-4"
+FORMAT = "jaxsim-checkpoint-5"
 FOLDER = "checkpoints"
 MANIFEST, ARRAYS = "checkpoint.json", "arrays"
 MOST_STEPS = 2

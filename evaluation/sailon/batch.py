@@ -136,7 +136,7 @@ class _Course:
         options: MachineOptions,
     ) -> None:
         self.experiment, self.agents, self.root = experiment, tuple(agents), root
-        self.options, self.groups = options, worlds.groups(experiment)
+        self.options, self.groups = options, worlds.groups(experiment, worlds.FEW_EPISODES)
         options.spread()
         self.training = experiment.training_episodes()
         self.planned = results.planned(experiment)

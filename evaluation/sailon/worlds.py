@@ -7,6 +7,7 @@ engines compute an episode alike.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +31,8 @@ from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Config, Rail, S
 
 SIZES = (UNROLLED, 32, CAPACITIES[-1])
 """Block slots up to which trials share a program; compiling one takes longer than playing it."""
+FEW_EPISODES = 1 << 13
+"""Episodes whose empty slots cost a batch less than another program. They change no result."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,22 @@ class TrialGroup:
         return {variant: place for place, variant in enumerate(self.variants)}
 
 
-def groups(experiment: Experiment) -> tuple[TrialGroup, ...]:
-    """Sort the trials of an experiment by the block slots that they need, the fewest first."""
+def groups(experiment: Experiment, few: int = 0) -> tuple[TrialGroup, ...]:
+    """Sort the trials of an experiment by the block slots that they need, the fewest first.
+
+    Args:
+      experiment: whose trials.
+      few: episodes up to which trials join those of more slots, such as `FEW_EPISODES`.
+    """
     members: dict[int, list[Trial]] = {}
     needed = {cell: _size(_slots(experiment.variant(cell))) for cell in experiment.cells}
     for trial in experiment.trials:
         members.setdefault(needed[trial.cell], []).append(trial)
+    for size, larger in pairwise(sorted(members)):
+        episodes = sum(len(trial.seeds) for trial in members[size])
+        if size > UNROLLED and episodes <= few:
+            together = members.pop(size) + members[larger]
+            members[larger] = sorted(together, key=lambda trial: trial.number)
     return tuple(
         TrialGroup(tuple(trials), _variants(experiment, trials))
         for _, trials in sorted(members.items())

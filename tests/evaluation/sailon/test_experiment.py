@@ -146,6 +146,22 @@ def test_trials_share_a_program_by_the_blocks_they_need():
     assert groups(drawn)[0].variants[0] == experiment.UNCHANGED
 
 
+def test_few_trials_join_those_of_more_blocks_but_never_those_of_few():
+    drawn = plan(novelty=(203, 208, 108), difficulty=("easy", "hard"), trials=1)
+    (episodes,) = {len(trial.seeds) for trial in drawn.trials}
+
+    def numbers(few):
+        return [[trial.number for trial in group.trials] for group in groups(drawn, few)]
+
+    apart, together = numbers(2 * episodes - 1), numbers(2 * episodes)
+    assert apart == numbers(0)
+    assert together == [apart[0], sorted(apart[1] + apart[2])]
+    assert numbers(1 << 30) == together
+    alone = plan(novelty=(108,), difficulty=("easy",), trials=1)
+    (group,) = groups(alone, 1 << 30)
+    assert group.tasks.worlds[0].env.config.max_blocks == 8
+
+
 # Files --------------------------------------------------------------------------------------------
 
 
