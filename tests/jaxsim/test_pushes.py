@@ -94,6 +94,15 @@ def test_the_fit_is_that_of_least_squares():
     assert float(fit.error) == pytest.approx(np.sqrt(min(errors) / 40), rel=1e-3)
 
 
+def test_of_two_delays_that_explain_alike_the_one_with_usual_pushes_is_chosen():
+    # A push in each second tick: the forces of delay 1 are those of delay 0 with the other sign.
+    ticks = [1, 2] * 8
+    evidence = evidence_of(np.array([[-10.0, 0.0], [0.0, -10.0]]), 0, ticks, late=1)
+    fit = fitted(evidence)
+    assert int(fit.delay) == 1
+    np.testing.assert_allclose(fit.force[0, 0], 10.0, atol=0.5)
+
+
 def test_ticks_that_show_nothing_are_left_out():
     evidence = evidence_of(np.eye(2), 0, [1, 1, 2, 3], late=2)
     assert (float(evidence.ticks), float(evidence.square)) == (2, 2)

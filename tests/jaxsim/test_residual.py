@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from jaxsim import agents
-from jaxsim.agents import bank, residual
+from jaxsim.agents import bank, limits, residual, touch
 from jaxsim.agents.base import hear_nothing, never_fails
 from jaxsim.agents.detection import Transition, joined
+from jaxsim.agents.noise_scale import NoiseScale
 from jaxsim.agents.sight import Sighting, see
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.original.messages import feature_vectors, parse_feature_vectors
@@ -121,6 +122,38 @@ def test_a_force_is_fitted_to_the_blocks_that_are_free():
     assert float(fitted(jnp.array([True, True, False, False]))) == pytest.approx(4.0)
     assert float(fitted(jnp.array([True, False, False, False]))) == pytest.approx(3.0)
     assert float(fitted(jnp.zeros(4, bool))) == 0
+
+
+def test_a_wind_is_fitted_to_the_blocks_that_are_free():
+    p = Vector(jnp.zeros(4), jnp.zeros(4), jnp.array([3.0, 5.0, 7.0, 2.0]))
+    slab = bank.wind_on_block(p.z)
+    free = jnp.array([True, True, False, False])
+    change = Vector(-2.0 * slab, -3.0 * slab, jnp.zeros(4))
+    struck = Vector(change.x.at[2].set(50.0), change.y, change.z)
+    for blown in (change, struck):
+        left = bank._off_wind(p, blown, free)
+        np.testing.assert_allclose(jnp.stack(left)[:, :2], 0.0, atol=1e-5)
+    # It blows towards -x and -y only.
+    against = bank._off_wind(p, Vector(-change.x, -change.y, change.z), free)
+    np.testing.assert_array_equal(against.x[:2], -change.x[:2])
+
+
+def test_only_a_block_that_flies_straight_at_the_cart_is_aimed():
+    target, p = Vector(0.0, 0.0, 0.5), Vector(3.0, 4.0, 0.5)
+
+    def heads(angle, turned=1.0):
+        x, y = (
+            -0.6 * np.cos(angle) + 0.8 * np.sin(angle),
+            -0.8 * np.cos(angle) - 0.6 * np.sin(angle),
+        )
+        v = Vector(8.0 * turned * x, 8.0 * turned * y, 0.0)
+        return bool(residual._heads_for(target, p, v, 8.0))
+
+    # 2e-6 m/s more for the rounding of a report.
+    edge = residual.AIMED + 2e-6 / 8
+    assert heads(0.0) and heads(0.99 * edge) and heads(-0.99 * edge)
+    assert not heads(1.01 * edge) and not heads(-1.01 * edge)
+    assert not heads(0.0, turned=-1.0)
 
 
 UNLIKE = {
@@ -385,6 +418,27 @@ def test_starts_of_cart_and_pole_are_held_against_the_nominal_ones(
         assert (strengths(reported, actions, 1)[0] >= 1) == novel
 
 
+def test_a_start_is_held_against_where_the_blocks_were_before_the_hidden_tick():
+    """A block beside the cart after the tick was away from it before, with a usual speed."""
+
+    def odd(x):
+        alive = jnp.arange(4) == 0
+        at, flying = Vector(x, 0.0, 0.5), Vector(-8.0, -8.0, 3.0)
+        slots = [jax.tree.map(lambda c: jnp.where(alive, c, 0.0), of) for of in (at, flying)]
+        report = replace(
+            Sighting.nothing(), block=Sphere(*slots, alive), count=jnp.int32(2), newest=flying
+        )
+        pose = replace(report.reported, qw=jnp.float32(1))
+        limit = limits.of(NoiseScale.none(), jnp.asarray(False))
+        start = residual._at_start(residual._no_evidence(), replace(report, reported=pose), limit)
+        return float(start.strength) > 0
+
+    # 3 m/s up is slower than any block of level 200, unless cart and pole may have slowed it.
+    reach = 0.5 + 0.5 + touch.EXTRA
+    assert odd(reach - 0.05)
+    assert not odd(reach - 0.3)
+
+
 @pytest.fixture(scope="module")
 def strength():
     """Strength of the evidence of one tick, behind a hit of the cart."""
@@ -419,6 +473,7 @@ def test_an_episode_must_end_where_the_pole_falls():
 
     assert after(50, False) == residual.SURE
     assert after(50, True) == 0
+    assert after(199, False) == residual.SURE
     assert after(200, False) == 0
     assert after(0, False) == 0  # before the first episode
 

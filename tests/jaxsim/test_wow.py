@@ -111,6 +111,33 @@ def test_an_odd_start_is_evidence_and_a_usual_one_is_not():
     assert float(wow._opening(see(one), False)[0]) >= 1
 
 
+@pytest.mark.parametrize(
+    ("turns", "usual", "odd"),
+    [((1, 0, 0), 0.027, 0.5), ((0, -1, 0), 0.027, 0.5), ((0, 0, 1), 0.57, 2.0)],
+)
+def test_a_pole_may_turn_as_fast_as_usual_at_the_start(turns, usual, odd):
+    def number(rate):
+        start = replace(USUAL, pole_velocity=Vector(*(np.float32(rate * c) for c in turns)))
+        return float(wow._opening(see(start), False)[0])
+
+    assert number(usual) == 0
+    assert number(odd) > 0.5
+
+
+@pytest.mark.parametrize(("place", "limit"), [(0, 2.85), (1, 3.39), (2, 13.5)])
+def test_a_pole_that_turns_otherwise_than_predicted_is_evidence(place, limit):
+    before = see(USUAL)
+
+    def evidence(error):
+        spin = [np.float32(error if axis == place else 0) for axis in range(3)]
+        after = replace(before, spin=Vector(*spin))
+        shown = Transition(before, jnp.int32(0), after, jnp.asarray(False))
+        return float(wow._structure_error(shown, False))
+
+    assert evidence(0.99 * limit) == 0
+    assert evidence(limit + 0.3) > 0.1
+
+
 def test_a_block_that_flies_at_the_cart_is_a_relation():
     p = np.array([3.0, 4.0, 5.0])
     straight = observation([p], [-1.7 * p])
