@@ -1,10 +1,11 @@
 """Whole episodes of some agents at some levels, from the same starts."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,9 +20,9 @@ from jaxsim.parameters import Values
 from jaxsim.worlds.sharing import SharedTask, shared
 
 MOST_EPISODES = 1 << 20
-EPISODES_OF_CALL = {False: 1 << 17, True: 1 << 12}
-"""Most episodes between two progress reports, by whether the agent is costly; there are more where
-a single episode of each level is more."""
+CALL, COSTLY_CALL = 4, 1024
+"""Episodes between two progress reports: so many times the most lanes of a thread, or so many of
+costly agents."""
 Progress = Callable[[int, int], object]
 
 
@@ -143,63 +144,70 @@ def run(job: AgentComparison, progress: Progress | None = None) -> list[Comparis
     """
     cells = job.cells()
     tasks = [jaxsim.make(job.task, job.values, **cell.options) for cell in cells]
-    calls = list(product(job.agents, shared(tasks)))
-    count = _Count(len(cells) * len(job.agents) * job.episodes, progress)
+    calls = _calls(job, list(shared(tasks)))
+    done, lock = 0, Lock()
 
-    def play(call: tuple[str, SharedTask]) -> dict[tuple[int, str], Totals]:
-        name, task = call
-        return {
-            (place, name): totals
-            for place, totals in zip(task.places.tolist(), _played(job, *call, count), strict=True)
-        }
+    def play(call: _Call) -> Totals:
+        nonlocal done
+        totals = _played(job.seed, call)
+        with lock:
+            done += totals.length.size
+            if progress:
+                progress(done, len(cells) * len(job.agents) * job.episodes)
+        return totals
 
+    parts: dict[tuple[str, int], list[Totals]] = defaultdict(list)
     threads = min(len(calls), Spread().compilers)
-    totals = {k: v for part in backend.in_threads(play, threads, calls) for k, v in part.items()}
+    for call, totals in zip(calls, backend.in_threads(play, threads, calls), strict=True):
+        for row, place in enumerate(call.task.places.tolist()):
+            parts[call.agent, place].append(jax.tree.map(lambda leaf, row=row: leaf[row], totals))
     rows: list[ComparisonRow] = []
     for place, cell in enumerate(cells):
-        rows += _rows(job, cell, [totals[place, name] for name in job.agents])
+        results = [_joined(parts[name, place]) for name in job.agents]
+        rows += _rows(job, cell, results)
     return rows
 
 
-class _Count:
-    """Number of episodes that are done."""
+class _Call(NamedTuple):
+    """Episodes that are played without a return to the host."""
 
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.done, self.total, self.progress, self._lock = 0, total, progress, Lock()
-
-    def add(self, number: int) -> None:
-        """Add episodes, and say so."""
-        with self._lock:
-            self.done += number
-            if self.progress:
-                self.progress(self.done, self.total)
+    agent: str
+    task: SharedTask
+    numbers: np.ndarray  # (n,) of the episodes at each of the task's levels
 
 
-def _played(job: AgentComparison, name: str, task: SharedTask, count: _Count) -> list[Totals]:
-    """Results of an agent at each level of a shared task.
+def _calls(job: AgentComparison, tasks: Sequence[SharedTask]) -> list[_Call]:
+    """All calls; the first one of each program comes first, so that programs compile together."""
+    numbered = []
+    for name, task in product(job.agents, tasks):
+        most = COSTLY_CALL if agents.get(name).costly else CALL * task.env.layout.lanes
+        number = min(job.episodes, -(-len(task.places) * job.episodes // most))
+        for place, numbers in enumerate(np.array_split(np.arange(job.episodes), number)):
+            numbered.append((place, _Call(name, task, numbers)))
+    return [call for _, call in sorted(numbered, key=lambda pair: pair[0])]
 
-    All levels have the same starts. They are played together, in calls of about the same size.
-    """
-    agent, levels = agents.get(name), len(task.places)
-    pieces = min(job.episodes, -(-levels * job.episodes // EPISODES_OF_CALL[agent.costly]))
-    parts = []
-    for numbers in np.array_split(np.arange(job.episodes), pieces):
-        variant = np.repeat(np.arange(levels), len(numbers))
-        each = np.tile(numbers, levels)
-        totals = jaxsim.rollout(
-            task.env,
-            task.params,
-            agent,
-            each.size,
-            seed=job.seed,
-            variant=variant,
-            numbers=each,
-            divided=False,
-        )
-        parts.append(jax.tree.map(lambda leaf: leaf.reshape(levels, -1), totals))
-        count.add(each.size)
-    whole = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
-    return [jax.tree.map(lambda leaf, row=row: leaf[row], whole) for row in range(levels)]
+
+def _played(seed: int, call: _Call) -> Totals:
+    """Results (levels of the task, n); all levels have the same starts."""
+    levels, number = len(call.task.places), len(call.numbers)
+    totals = jaxsim.rollout(
+        call.task.env,
+        call.task.params,
+        agents.get(call.agent),
+        levels * number,
+        seed=seed,
+        variant=np.repeat(np.arange(levels), number),
+        numbers=np.tile(call.numbers, levels),
+        divided=False,
+    )
+    by_level: Totals = jax.tree.map(lambda leaf: leaf.reshape(levels, number), totals)
+    return by_level
+
+
+def _joined(parts: Sequence[Totals]) -> Totals:
+    """Results of all episodes of a cell, in their order."""
+    whole: Totals = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return whole
 
 
 def _rows(

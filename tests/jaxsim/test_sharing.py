@@ -33,6 +33,12 @@ def test_rooms_of_few_and_of_many_blocks_have_a_program_each():
                 assert leaf[row] == own
 
 
+def test_lines_slow_down_no_room_of_many_blocks():
+    lines = jaxsim.make("CartPole3D", {"blocks/count_max": 8}, level=202)
+    tasks = [*made((208, "easy")), lines, *made((108, "hard"))]
+    assert [part.places.tolist() for part in shared(tasks)] == [[0, 2], [1]]
+
+
 def test_levels_of_two_dimensions_share_a_program():
     (task,) = shared(made((51, "easy"), (53, "hard"), task="CartPole2D"))
     assert task.places.tolist() == [0, 1]

@@ -184,12 +184,14 @@ class CartPole3D(World):
 
     @property
     def program_class(self) -> Hashable:
-        """The configuration without terms and capacity, and whether slots are stacked.
+        """The configuration without terms and capacity, and the solver of contacts.
 
-        Single slots have cheap ticks, stacked ones do not; of these, empty ones cost little.
+        Only single slots have cheap ticks, and lines make many blocks slower. Empty slots of many
+        cost little.
         """
-        few = self.config.max_blocks <= UNROLLED
-        return replace(self.config, terms=(), max_blocks=UNROLLED), few
+        stacked = self.config.stacked
+        lines = stacked and "lines" in self.config.terms
+        return replace(self.config, terms=(), max_blocks=UNROLLED), stacked, lines
 
     @property
     def layout(self) -> backend.Layout:

@@ -10,7 +10,8 @@ import jaxsim
 from evaluation import cli, processor, scanner
 from evaluation.evaluate import job as evaluate_job
 from evaluation.evaluate.job import AgentComparison, run
-from jaxsim import agents
+from jaxsim import agents, backend
+from jaxsim.worlds.sharing import shared
 
 # With weak pushes and no gravity some poles fall and others do not. CartPole compiles in a moment,
 # and everything here plays 200 episodes, with two programs in all.
@@ -87,7 +88,7 @@ def test_levels_and_difficulties_are_played_in_turn():
 
 def test_levels_are_played_together_as_each_by_itself(monkeypatch):
     # Calls of two levels with a dozen episodes each.
-    monkeypatch.setattr(evaluate_job, "EPISODES_OF_CALL", {False: 24, True: 1})
+    monkeypatch.setattr(evaluate_job, "CALL", 24 / backend.layout().lanes)
     job = AgentComparison(
         ("random", "nothing"), "CartPole2D", (51, 53), ("hard",), episodes=36, seed=5
     )
@@ -102,6 +103,21 @@ def test_levels_are_played_together_as_each_by_itself(monkeypatch):
         alone = jaxsim.rollout(env, params, agents.get(row.agent), 36, seed=5)
         assert row.length.mean == pytest.approx(alone.length.mean())
         assert row.performance.mean == pytest.approx(alone.performance.mean())
+
+
+def test_calls_are_short_and_those_of_different_programs_come_first():
+    job = AgentComparison(("pd", "mpc"), levels=(200, 203, 208), episodes=6000)
+    tasks = list(shared([jaxsim.make(job.task, **cell.options) for cell in job.cells()]))
+    calls = evaluate_job._calls(job, tasks)
+    programs = [(call.agent, id(call.task)) for call in calls]
+    assert len(set(programs[:4])) == len(set(programs)) == 4
+    for call in calls:
+        number = len(call.task.places) * len(call.numbers)
+        most = 1024 if call.agent == "mpc" else 4 * call.task.env.layout.lanes
+        assert 0.9 * min(most, 6000 * len(call.task.places)) <= number <= most
+    for program in set(programs):
+        numbers = [c.numbers for c, p in zip(calls, programs, strict=True) if p == program]
+        np.testing.assert_array_equal(np.concatenate(numbers), np.arange(6000))
 
 
 @pytest.mark.parametrize(
