@@ -20,9 +20,9 @@ from jaxsim.parameters import Values
 from jaxsim.worlds.sharing import SharedTask, shared
 
 MOST_EPISODES = 1 << 20
-CALL, COSTLY_CALL = 4, 1024
-"""Episodes between two progress reports: so many times the most lanes of a thread, or so many of
-costly agents."""
+ROUNDS_OF_CALL, EPISODES_OF_COSTLY_CALL = 4, 1024
+"""Size of a call between two progress reports: rounds of the most lanes of a thread, or, of costly
+agents, episodes."""
 Progress = Callable[[int, int], object]
 
 
@@ -149,7 +149,7 @@ def run(job: AgentComparison, progress: Progress | None = None) -> list[Comparis
 
     def play(call: _Call) -> Totals:
         nonlocal done
-        totals = _played(job.seed, call)
+        totals = _results_of(job.seed, call)
         with lock:
             done += totals.length.size
             if progress:
@@ -180,14 +180,15 @@ def _calls(job: AgentComparison, tasks: Sequence[SharedTask]) -> list[_Call]:
     """All calls; the first one of each program comes first, so that programs compile together."""
     numbered = []
     for name, task in product(job.agents, tasks):
-        most = COSTLY_CALL if agents.get(name).costly else CALL * task.env.layout.lanes
+        usual = ROUNDS_OF_CALL * task.env.layout.lanes
+        most = EPISODES_OF_COSTLY_CALL if agents.get(name).costly else usual
         number = min(job.episodes, -(-len(task.places) * job.episodes // most))
         for place, numbers in enumerate(np.array_split(np.arange(job.episodes), number)):
             numbered.append((place, _Call(name, task, numbers)))
     return [call for _, call in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def _played(seed: int, call: _Call) -> Totals:
+def _results_of(seed: int, call: _Call) -> Totals:
     """Results (levels of the task, n); all levels have the same starts."""
     levels, number = len(call.task.places), len(call.numbers)
     totals = jaxsim.rollout(

@@ -1,7 +1,7 @@
 """Groups of trials that share environments, and the starts of their episodes.
 
-Trials that need the same number of block slots share one compiled program in both engines. So both
-engines compute an episode alike.
+Trials that need about the same number of block slots share one compiled program. The number changes
+no result beyond four, so both engines compute an episode alike.
 """
 
 from collections.abc import Sequence

@@ -39,6 +39,7 @@ SEED = 5  # of starts
 TICKS = 61  # reports of an episode, with its first; in more, pushes hang on rounding
 NOISE = 0.003  # m, m/s, rad/s and of quaternions
 RTOL, ATOL = 1e-3, 1e-3
+"""Of sums over hundreds of ticks in float32; other vectors and XLA's full optimisation stay below."""
 ROUNDING = 0.2  # strength up to which evidence is the rounding of reports; 1 is a detection
 LARGEST_SHOWN = 6  # leaves up to this size are shown in full, larger ones by mean and extremes
 KEY = jax.random.key(0)
@@ -128,7 +129,7 @@ def memories(reports, init, begin, watch):
     return jax.jit(jax.vmap(lifetime))(*reports)
 
 
-def begun(detector: Detector, memory, number):
+def start_episode(detector: Detector, memory, number):
     """Begin an episode, of which the detector hears that it is nominal, if it is."""
     unknown = jnp.int32(-1)
     hint = NoveltyHint(jnp.where(number < NOMINAL, 0, -1), unknown, unknown, unknown, unknown)
@@ -149,7 +150,7 @@ def of_detector(detector: Detector, **start):
         # Where sensors drop a quantity, a detector's numbers are the rounding of zeros.
         reports = jax.tree.map(lambda leaf: leaf[: len(WORLDS) + len(NOISY)], reports)
         init = replace(detector.init(), **start)
-        return memories(reports, init, partial(begun, detector), watch)
+        return memories(reports, init, partial(start_episode, detector), watch)
 
     return whole
 
@@ -204,15 +205,15 @@ def lines(memory):
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_evidence_of_given_episodes_is_what_it_was(name, reports):
-    found = dict(lines(SUBJECTS[name](reports)))
+    numbers = dict(lines(SUBJECTS[name](reports)))
     path = SNAPSHOTS / f"evidence {name}.json"
     if RENEW:
-        path.write_text(json_lines(found))
+        path.write_text(json_lines(numbers))
     expected = json.loads(path.read_text())
-    assert found.keys() == expected.keys()
+    assert numbers.keys() == expected.keys()
     for leaf, values in expected.items():
         atol = ROUNDING if leaf.endswith("strength") else ATOL
-        np.testing.assert_allclose(found[leaf], values, rtol=RTOL, atol=atol, err_msg=leaf)
+        np.testing.assert_allclose(numbers[leaf], values, rtol=RTOL, atol=atol, err_msg=leaf)
 
 
 def json_lines(leaves):

@@ -132,6 +132,7 @@ def test_a_wind_is_fitted_to_the_blocks_that_are_free():
     struck = Vector(change.x.at[2].set(50.0), change.y, change.z)
     for blown in (change, struck):
         left = bank._off_wind(p, blown, free)
+        # Float32 of forces of up to 30 m/s^2, rounded at 2e-6.
         np.testing.assert_allclose(jnp.stack(left)[:, :2], 0.0, atol=1e-5)
     # It blows towards -x and -y only.
     against = bank._off_wind(p, Vector(-change.x, -change.y, change.z), free)

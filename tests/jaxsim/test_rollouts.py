@@ -239,14 +239,14 @@ class Apart(CartPole):
 def test_one_program_may_play_all_rows(cartpole):
     env, params = cartpole
     table = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), params)
-    longest = [
+    lengths = [
         jaxsim.rollout(
             Apart(env.config), table, counting, 8, variant=np.arange(8) % 2, divided=divided
         ).length[:2]
         for divided in (True, False)
     ]
-    assert longest[0][0] == 7 < longest[0][1]
-    assert longest[1][0] > 7
+    assert lengths[0][0] == 7 < lengths[0][1]
+    assert lengths[1][0] > 7
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_levels_and_difficulties_are_played_in_turn():
 
 def test_levels_are_played_together_as_each_by_itself(monkeypatch):
     # Calls of two levels with a dozen episodes each.
-    monkeypatch.setattr(evaluate_job, "CALL", 24 / backend.layout().lanes)
+    monkeypatch.setattr(evaluate_job, "ROUNDS_OF_CALL", 24 / backend.layout().lanes)
     job = AgentComparison(
         ("random", "nothing"), "CartPole2D", (51, 53), ("hard",), episodes=36, seed=5
     )
