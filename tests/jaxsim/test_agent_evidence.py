@@ -39,7 +39,7 @@ SEED = 5  # of starts
 TICKS = 61  # reports of an episode, with its first; in more, pushes hang on rounding
 NOISE = 0.003  # m, m/s, rad/s and of quaternions
 RTOL, ATOL = 1e-3, 1e-3
-"""Of sums over hundreds of ticks in float32; other vectors and XLA's full optimisation stay below."""
+"""Of sums over hundreds of ticks in float32; other vectors, and full optimisation, stay below."""
 ROUNDING = 0.2  # strength up to which evidence is the rounding of reports; 1 is a detection
 LARGEST_SHOWN = 6  # leaves up to this size are shown in full, larger ones by mean and extremes
 KEY = jax.random.key(0)
