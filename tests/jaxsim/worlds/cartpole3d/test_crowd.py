@@ -1,6 +1,7 @@
 """Contacts among many blocks against the solver that iterates over every one of them."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -45,32 +46,48 @@ def world(lanes64):
         return params, inward(state_from_arrays(arrays, config))
 
 
+@dataclass
+class Spied:
+    """A compiled tick; `rooms`: sizes traced into it; `beyond`: where the few were too few."""
+
+    tick: Callable[[Params, State], Any]
+    rooms: list[crowd.Room] = field(default_factory=list)
+    beyond: list[np.ndarray] = field(default_factory=list)
+
+    def __call__(self, params: Params, state: State) -> Any:
+        """A tick; `beyond` is of this call when it returns."""
+        self.beyond.clear()
+        result = jax.block_until_ready(self.tick(params, state))
+        jax.effects_barrier()
+        return result
+
+
 @pytest.fixture(scope="module")
 def full():
-    return jax.jit(advanced)
+    """One program for both tests, spied on whichever of them traces it."""
+    spied = Spied(jax.jit(advanced))
+    resolved = crowd._resolved
+
+    def noted(room: crowd.Room, *arguments: Any) -> Any:
+        result, beyond = resolved(room, *arguments)
+        spied.rooms.append(room)
+        jax.debug.callback(lambda b: spied.beyond.append(np.asarray(b)), beyond)
+        return result, beyond
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crowd, "_resolved", noted)
+        yield spied
 
 
 @pytest.mark.long
 def test_every_contact_is_resolved_as_by_the_plain_solver(world, full, lanes64, monkeypatch):
     params, state = world
-    rooms: list[crowd.Room] = []
-    resolved = crowd._resolved
-
-    def noted(room: crowd.Room, *arguments: Any) -> Any:
-        result, beyond = resolved(room, *arguments)
-        rooms.append(room)
-        jax.debug.callback(lambda b: beyond_few.append(np.asarray(b)), beyond)
-        return result, beyond
-
-    beyond_few: list[np.ndarray] = []
     with lanes64.precision():
-        monkeypatch.setattr(crowd, "_resolved", noted)
-        ours = jax.block_until_ready(full(params, state))
-        jax.effects_barrier()
+        ours = full(params, state)
         monkeypatch.setattr(crowd, "resolve", solver.resolve)
         expected = jax.jit(lambda p, s: advanced(p, s))(params, state)
-    assert rooms == [crowd.FEW, crowd.MANY]
-    few = next(b for b in beyond_few if b.shape == (LANES,))
+    assert full.rooms == [crowd.FEW, crowd.MANY]
+    few = next(b for b in full.beyond if b.shape == (LANES,))
     assert 5 < few.sum() < LANES - 5, "both sizes of lists must be used"
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
