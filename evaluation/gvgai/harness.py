@@ -45,7 +45,7 @@ def run(
     warm_up(track)
     name = getattr(make, "__name__", type(make).__name__)
     trial = TrackLifetime(track, clock, announcer, seed=seed, lifetime=lifetime, agent=name)
-    player = TimedAgent(make, clock, track.rules, form)
+    player = TimedAgent(make, clock, track.rules)
     while trial.waiting:
         sso = trial.observation()
         ask = {

@@ -217,6 +217,11 @@ def test_colours_are_kept_over_runs(figures):
     assert [line.get_color() for line in lines] == [task_colours(["a_1"])["a_1"], "black"]
 
 
+def test_a_kind_that_is_asked_for_twice_is_drawn_once(tmp_path):
+    paths = plot_run(table(), None, tmp_path, ["raw", "eb", "raw"], run="r")
+    assert [path.name for path in paths] == ["r_raw.png", "r_evaluation.png"]
+
+
 def test_names_are_neither_paths_nor_formulas(tmp_path):
     odd = table([(b, k, s, f"$\\frac{t}$", n) for b, k, s, t, n in PLAN], measure="$x^$")
     ste = {"$\\fraca_1$": [np.arange(3.0)]}

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from evaluation.checkpoints import commands, keeper, store
-from evaluation.checkpoints.configuration import MOST_CHARACTERS, configuration, differences, named
+from evaluation.checkpoints.configuration import (
+    MOST_CHARACTERS,
+    configuration,
+    differences,
+    digest,
+    named,
+)
 from evaluation.checkpoints.keeper import Checkpoints, Pace, TimeOver
 from evaluation.checkpoints.stopping import Stop, Stopped, hearing
 from evaluation.checkpoints.store import CheckpointError
@@ -343,6 +349,13 @@ def test_a_shorter_run_is_refused(make, schedule):
     kept.blocks = [40]
     with pytest.raises(CheckpointError, match="after episode 45, but the run is to have 40"):
         kept.begin(snapshot)
+
+
+def test_the_digest_of_equal_values_is_equal_in_any_order():
+    assert digest({"a": 1, "b": [{"c": 2.5, "d": None}]}) == digest(
+        {"b": [{"d": None, "c": 2.5}], "a": 1}
+    )
+    assert digest({"a": [1, 2]}) != digest({"a": [2, 1]})
 
 
 def test_everything_that_changes_a_result_is_in_the_configuration(schedule, x64):

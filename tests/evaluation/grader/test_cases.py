@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from evaluation.grader import (
     VectorTestCase,
 )
 from evaluation.grader.evaluators import FULL_STATE
-from evaluation.grader.results import RESULT_FIELDS, plain
+from evaluation.grader.results import LONGEST_TEXT, RESULT_FIELDS, plain
 from tests.evaluation.grader import players
 from tests.evaluation.grader.worlds import KINDS, NewCartPole, OldCartPole, lanes_of
 
@@ -378,6 +379,12 @@ def test_numbers_of_numpy_will_do():
     assert (outcome.results["total_episodes"], outcome.error) == (2, None)
 
 
+class NoMode(gymnasium.vector.VectorWrapper):
+    """Lanes that do not say when they reset, as those of older packages."""
+
+    metadata: ClassVar = {"render_modes": []}
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -390,6 +397,7 @@ def test_numbers_of_numpy_will_do():
             lambda: gymnasium.make_vec("jaxsim/CartPole-v1", num_envs=2, autoreset_mode="SameStep"),
             "mode SameStep; it must be NextStep",
         ),
+        (lambda: NoMode(gymnasium.make_vec("CartPole-v1", num_envs=2)), "mode None; it must be"),
     ],
 )
 def test_a_batch_needs_lanes_that_fit(make, words):
@@ -579,6 +587,8 @@ def test_an_interrupt_stops_a_suite():
         ("\ud800", "\\ud800"),
         (True, True),
         (10**400, 10**400),
+        ("x" * 5000, "x" * 5000),  # what is text keeps its length; what becomes text does not
+        ({"x" * 5000: 1}, {"x" * (LONGEST_TEXT - 3) + "...": 1}),
     ],
 )
 def test_anything_becomes_strict_json(value, expected):

@@ -138,21 +138,26 @@ def test_the_server_ends_training_by_its_own_clock():
 
 
 @pytest.mark.requirement(91)
-def test_stale_future_and_broken_lines_are_ignored(served):
-    peer = served.connect()
-    peer.exchange("START_DONE")
-    peer.exchange("INIT_DONE")
-    number, _ = peer.receive()
-    peer.send(f"{number - 1}#ACTION_LEFT\n{number + 50}#ACTION_LEFT\nnonsense\n\n#\n\xff\n")
-    peer.send(f"{number}#ACTION_RIGHT\n{number}#ACTION_LEFT\n")
-    number, payload = peer.receive()
-    assert json.loads(payload)["avatarLastAction"] == "ACTION_RIGHT"
-    # The second answer to the same message is stale by now.
-    peer.answer(number, "ACTION_NIL")
-    _, payload = peer.receive()
-    assert json.loads(payload)["avatarLastAction"] == "ACTION_NIL"
-    peer.close()
-    served.next_trial()
+def test_stale_future_and_broken_lines_are_ignored():
+    warnings = []
+    with serving(track(most_plays=2), warn=warnings.append) as served:
+        peer = served.connect()
+        peer.exchange("START_DONE")
+        peer.exchange("INIT_DONE")
+        first, _ = peer.receive()
+        peer.send(f"{first - 1}#ACTION_LEFT\n{first + 50}#ACTION_LEFT\nnonsense\n\n#\n\xff\n")
+        peer.send(f"{first}#ACTION_RIGHT\n{first}#ACTION_LEFT\n")
+        second, payload = peer.receive()
+        assert json.loads(payload)["avatarLastAction"] == "ACTION_RIGHT"
+        # The second answer to the same message is stale by now.
+        peer.answer(second, "ACTION_NIL")
+        _, payload = peer.receive()
+        assert json.loads(payload)["avatarLastAction"] == "ACTION_NIL"
+        peer.close()
+        served.next_trial()
+    # What is stale may have been under way; what is early is a mistake of the client.
+    assert warnings[:-1] == [f"a reply to message {first + 50} before it was sent is ignored"]
+    assert warnings[-1].endswith("the other end closed the connection")
 
 
 def test_bytes_may_come_one_by_one(served):

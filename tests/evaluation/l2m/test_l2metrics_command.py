@@ -354,6 +354,7 @@ def test_custom_metrics_reach_every_file(log):
     with open("regime.tsv", newline="") as stream:
         table = list(csv.DictReader(stream, delimiter="\t"))
     assert [float(row["twice"]) for row in table] == [2 * float(row["spread"]) for row in table]
+    assert list(table[0])[-3:] == ["spread", "twice", "run_id"]  # behind the tool's own columns
 
 
 def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
@@ -616,8 +617,12 @@ def test_where_a_log_has_tests_asleep_only_those_are_listed(tmp_path):
     ]
     asleep = logs.write_log(tmp_path, "asleep", rows, read.metrics_columns, read.scenario_info)
     settings = LogSettings("performance", normalization_method="none")
+    analyses = run([awake, asleep], settings).analyses
+    of_first, of_second = ([row["block_subtype"] for row in regime_rows(one)] for one in analyses)
+    assert of_first == ["wake"] * 9
+    assert [block for block, subtype in enumerate(of_second) if subtype == "sleep"] == [2, 7, 8]
     listed = []
-    for analysis in run([awake, asleep], settings).analyses:
+    for analysis in analyses:
         tasks = run_json(analysis)["task_metrics"].values()
         listed.append([task["avg_eval_perf_vals"] for task in tasks])
     (first, second), (default, level) = listed

@@ -16,7 +16,7 @@ from evaluation.metrics.l2m.lifetimes import (
     lifetime_metrics,
     process,
 )
-from evaluation.metrics.l2m.regimes import mean_per_experience, peak
+from evaluation.metrics.l2m.regimes import mean_per_experience, peak, regime_numbers
 from evaluation.metrics.l2m.smoothing import KINDS, smooth
 from evaluation.metrics.l2m.structure import find_structure
 from evaluation.metrics.l2m.task_metrics import over_tasks
@@ -331,6 +331,21 @@ def test_a_value_that_is_not_finite_spoils_its_regime_only():
     assert results.tasks["avg_train_perf"].values[0, 0] == 51.0
 
 
+def test_experiences_without_a_value_do_not_count():
+    """The terminal part begins behind 19 of 20 experiences of training and half of a test."""
+    values = np.full((1, 5, 40), np.nan)
+    values[0, :2] = np.arange(1.0, 41.0)
+    values[0, 1, 7:27] = np.nan
+    values[0, 2, :9] = np.arange(1.0, 10.0)
+    counts = np.array([[40, 40, 9, 4, 0]])
+    train = np.array([[True, True, False, False, False]])
+    regimes = regime_numbers(values, counts, values, counts, train)
+    until_end, mean = regimes.exp_to_term_perf, regimes.avg_perf
+    np.testing.assert_array_equal(until_end.values[0], [38, 19, 4, np.nan, np.nan])
+    assert list(until_end.reasons[0, 3:]) == [Reason.NON_FINITE_VALUE, Reason.EMPTY]
+    np.testing.assert_allclose(mean.values[0, :3], [20.5, 23.5, 5.0])
+
+
 def test_experts_are_compared_over_the_shorter_curve():
     experts = Experts(
         np.array([[[[1.0, 2.0, 4.0]]]]), np.array([[[3]]]), np.arange(3)[None, None, None]
@@ -364,6 +379,7 @@ def test_pairwise_sums_are_exact_where_they_can_be():
     for size in (1, 2, 3, 17, 64, 100):
         values = np.arange(size, dtype=float)
         assert pairwise_sum(values) == size * (size - 1) / 2
+        assert pairwise_sum(values.astype(np.float32)).dtype == np.float32
 
 
 def test_medians_skip_what_is_masked():

@@ -188,6 +188,7 @@ def test_settings_as_json():
         ('{"novelti": [203]}', 1, 2, "did you mean 'novelty'"),
         ('{"trials": 1, "trials": 2}', 1, 15, "stands twice"),
         ('{"budget": NaN}', 1, 12, "NaN is not JSON"),
+        ('{"budget": -1e999}', 1, 12, "-1e999 is not JSON"),
         ('{"trials": 1,,}', 1, 14, "broken JSON"),
         ('{"novelty": [299]}', 1, 13, "299 in it must be one of 50"),
         ('{"novelty": 203}', 1, 13, "must be a list"),
