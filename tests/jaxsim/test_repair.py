@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.agents import repair, sight
+from jaxsim.agents import pushes, repair, sight
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.sight import Sighting
 from jaxsim.worlds.cartpole3d import dynamics
@@ -293,6 +293,31 @@ def test_the_model_has_every_part_of_the_evidence():
     crowd, blocks, _ = changed(crowded=yes, unexplained=np.float32(0.9))
     assert np.all(blocks.alive)
     assert float(crowd.params.restitution_wall) == float(crowd.params.restitution_block) == 1.0
+
+
+@pytest.mark.parametrize(("error", "pushed"), [(0.1, True), (1.9, True), (2.1, False)])
+def test_other_pushes_are_in_the_model_where_they_explain_more(monkeypatch, error, pushed):
+    """Best other physics: 2.236 N from tick to tick, and 7 N of force; pushes count below 1.936."""
+    turned = jnp.array([[0.0, 10.0], [-8.0, 0.0]], jnp.float32)
+    other = pushes.PushFit(jnp.int32(3), turned, jnp.float32(error), jnp.float32(1e3))
+    assert bool(other.explains)
+    monkeypatch.setattr(pushes, "fitted", lambda evidence: other)
+    fit = replace(
+        repair.no_fit(),
+        ticks=np.float32(2),
+        residual=np.where(np.arange(32) == 25, 0, 1).astype(np.float32),
+        force_y=np.full(32, 14.0, np.float32),
+        square=np.full(32, 2 * (49 + 5.0), np.float32),
+    )
+    p = np.array([[3, 3, 3], [-3, 3, 6], [-3, -3, 2.5], [3, -3, 7.0]])
+    model, _, _ = repair.model_of(fit, report(p, p))
+    forces = turned if pushed else 10 * jnp.eye(2)
+    of_model = pushes.Pushes.of(*((forces[axis, 0], forces[axis, 1]) for axis in range(2)))
+    np.testing.assert_array_equal(jax.tree.leaves(model.pushes), jax.tree.leaves(of_model))
+    assert int(model.delay) == (3 if pushed else 0)
+    sizes = float(model.params.pole_length), float(model.params.cart_mass)
+    assert sizes == ((1.0, 1.0) if pushed else PAIRS[25])
+    np.testing.assert_array_equal(model.force, [0, 0 if pushed else 7, 0])
 
 
 def test_inertias_of_the_grid_are_those_of_its_pairs():
