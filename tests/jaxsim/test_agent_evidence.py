@@ -10,19 +10,18 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim import agents
 from jaxsim.agents import derived, mpc, repair, residual, wow
 from jaxsim.agents.base import NoveltyHint
 from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.sight import see
 from jaxsim.worlds.cartpole3d.levels import params_of
+from tests.jaxsim.given_episodes import played
 
 SNAPSHOTS = Path(__file__).parents[1] / "data" / "snapshots"
 RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
@@ -35,50 +34,21 @@ WORLDS = (
 NOISY = ((200, "easy"), (101, "hard"), (104, "hard"), (207, "medium"))
 DROPPED = ((200, "easy"), (204, "hard"))
 NOMINAL, EPISODES = 3, 6  # episodes of level 200, which each lifetime begins with; of a lifetime
-SEED = 5  # of starts
 TICKS = 61  # reports of an episode, with its first; in more, pushes hang on rounding
 NOISE = 0.003  # m, m/s, rad/s and of quaternions
 RTOL, ATOL = 1e-3, 1e-3
 """Of sums over hundreds of ticks in float32; other vectors, and full optimisation, stay below."""
 ROUNDING = 0.2  # strength up to which evidence is the rounding of reports; 1 is a detection
 LARGEST_SHOWN = 6  # leaves up to this size are shown in full, larger ones by mean and extremes
-KEY = jax.random.key(0)
-
-
-class Reports(NamedTuple):
-    """Episodes of `pd`, leaves (W, E, T), with the actions that led to them."""
-
-    observations: Any
-    actions: np.ndarray
-    real: np.ndarray  # whether an episode is still running
 
 
 @pytest.fixture(scope="module")
 def reports(lanes32):
     """A lifetime for each world, and some of them again with sensors that err or say nothing."""
     usual = params_of(*WORLDS[0], jnp.float32)
-    worlds = [
-        params_of(*world, jnp.float32) if number >= NOMINAL else usual
-        for world in WORLDS
-        for number in range(EPISODES)
-    ]
-    worlds += worlds[-1:] * (lanes32.width - len(worlds))
-    params = jax.tree.map(lambda *leaves: np.array(leaves, np.float32), *worlds)
-    observation, state, *_ = lanes32.step(lanes32.start(SEED, params), 0, params)
-    action = np.zeros(lanes32.width, np.int32)
-    rows = [(observation, action, ~np.asarray(state.done))]
-    for _ in range(TICKS - 1):
-        running = ~np.asarray(state.done)
-        action = np.asarray(agents.get("pd").act((), observation, KEY)[0])
-        observation, state, *_ = lanes32.step(state, action, params)
-        rows.append((observation, action, running))
-
-    def by_world(*leaves):
-        stacked = np.stack([np.asarray(leaf) for leaf in leaves], axis=1)
-        stacked = stacked[: len(WORLDS) * EPISODES]
-        return stacked.reshape(len(WORLDS), EPISODES, TICKS)
-
-    exact = Reports(*jax.tree.map(by_world, *rows))
+    novel = [params_of(*world, jnp.float32) for world in WORLDS]
+    worlds = [[usual] * NOMINAL + [params] * (EPISODES - NOMINAL) for params in novel]
+    exact = played(lanes32, worlds, TICKS)
     draw = np.random.default_rng(5)
 
     def disturbed(leaf):
