@@ -8,8 +8,10 @@ import contextlib
 import dataclasses
 import inspect
 import pkgutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +43,8 @@ def reached(results: Mapping[str, Any]) -> Iterator[list[Call]]:
     """
     calls: list[Call] = []
     *_, last = results
+    originals: dict[Any, Any] = {}
+    known = set(sys.modules)
 
     def replaced(target: str, original: Any) -> Any:
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -50,6 +54,7 @@ def reached(results: Mapping[str, Any]) -> Iterator[list[Call]]:
                 raise _Reached
             return results[target]
 
+        originals[called] = original
         return called
 
     with pytest.MonkeyPatch.context() as patch:
@@ -57,8 +62,19 @@ def reached(results: Mapping[str, Any]) -> Iterator[list[Call]]:
             parent, _, name = target.rpartition(".")
             place = pkgutil.resolve_name(parent)
             patch.setattr(place, name, replaced(target, getattr(place, name)))
-        with contextlib.suppress(_Reached):
-            yield calls
+        try:
+            with contextlib.suppress(_Reached):
+                yield calls
+        finally:
+            _restore([sys.modules[name] for name in sys.modules.keys() - known], originals)
+
+
+def _restore(modules: Iterable[ModuleType], originals: Mapping[Any, Any]) -> None:
+    """Give modules that were imported meanwhile the functions that had been replaced."""
+    for module in modules:
+        for name, value in list(vars(module).items()):
+            if inspect.isfunction(value) and value in originals:
+                setattr(module, name, originals[value])
 
 
 def arguments(calls: Iterable[Call]) -> set[tuple[str, str, Any]]:

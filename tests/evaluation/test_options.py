@@ -6,8 +6,10 @@ and writes down its arguments, so that nothing is played.
 
 import argparse
 import functools
+import importlib
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +18,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from evaluation import cli
+from evaluation import cli, files
 from evaluation.gvgai.track import default_track
 from evaluation.sailon.settings import ExperimentSettings
 from tests.evaluation.reached import Call, arguments, reached
@@ -513,6 +515,18 @@ def called_by(command: Command, words: Sequence[str]) -> list[Call]:
 def arguments_of(command: Command, options: Mapping[str, str]) -> set[tuple[str, str, Any]]:
     """What a command calls with some options: (call, dotted name of an argument, value)."""
     return arguments(called_by(command, words_of(command, options)))
+
+
+def test_what_is_imported_while_functions_are_replaced_keeps_the_real_ones(tmp_path, monkeypatch):
+    """A module may be imported by a command first, and by name what the command is not to call."""
+    (tmp_path / "a_late_module.py").write_text("from evaluation.files import write_whole\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with reached({"evaluation.files.write_whole": None, "evaluation.files.sync": None}) as calls:
+        module = importlib.import_module("a_late_module")
+        module.write_whole(tmp_path / "file", "text")
+    monkeypatch.delitem(sys.modules, "a_late_module")
+    assert [call.target for call in calls] == ["evaluation.files.write_whole"]
+    assert module.write_whole is files.write_whole
 
 
 @pytest.mark.parametrize("name", COMMANDS)
