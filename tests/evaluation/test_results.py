@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from evaluation.metrics import bootstrap_interval
+from evaluation.metrics.reasons import Reason
 from evaluation.report import summarise_records
+from evaluation.report.lifelong import lifelong_of_results
 from evaluation.report.results import load_results
 from tests.conftest import SHARED
 from tests.evaluation import made_up
@@ -85,6 +87,21 @@ def test_reasons_of_our_own_files(tmp_path):
     assert results.reasons == {("r", "x"): "no task has a value"}
     assert results.task_reasons == {("r", "a", "x"): "trained once"}
     assert "why" not in results.about[0]
+
+
+def test_reasons_are_those_of_lifetimes_and_tasks(tmp_path):
+    why = {"avg_train_perf": Reason.EMPTY.sentence}
+    why |= {"task_metrics": {"b": {"ste_rel_perf": Reason.NON_FINITE_VALUE.sentence}}}
+    ratios = {"a": 2.0, "b": None, "c": None}
+    tasks = {name: {"ste_rel_perf": ratio} for name, ratio in ratios.items()}
+    values = {"run_id": "r", "avg_train_perf": None, "task_metrics": tasks, "why": why}
+    (tmp_path / "r_metrics.json").write_text(json.dumps(values))
+    lifelong = lifelong_of_results(load_results(tmp_path))
+    assert lifelong.tasks == ("a", "b", "c")
+    assert lifelong.lifetime["avg_train_perf"].reasons.tolist() == [Reason.EMPTY]
+    # A reason that the file does not give, either.
+    expected = [Reason.NONE, Reason.NON_FINITE_VALUE, Reason.NO_VALUE_IN_FILE]
+    assert lifelong.by_task["ste_rel_perf"].reasons.tolist() == [expected]
 
 
 def test_reports_of_jaxsim_run(tmp_path):

@@ -113,6 +113,8 @@ def test_quiet_only_writes(ran, capfd):
     assert benchmark.curve
     assert "<svg" in Path("out.svg").read_text()
     assert Path("out.json").is_file()
+    assert cli.main(["bench", "--quiet", "--plot", "alone.svg"]) == 0
+    assert "<svg" in Path("alone.svg").read_text()
 
 
 def test_options_reach_the_benchmark(ran):

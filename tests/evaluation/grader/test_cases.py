@@ -25,7 +25,7 @@ from evaluation.grader import (
     VectorTestCase,
 )
 from evaluation.grader.evaluators import FULL_STATE
-from evaluation.grader.results import LONGEST_TEXT, RESULT_FIELDS, plain
+from evaluation.grader.results import LONGEST_TEXT, RESULT_FIELDS, error_to_json, plain
 from tests.evaluation.grader import players
 from tests.evaluation.grader.worlds import KINDS, NewCartPole, OldCartPole, lanes_of
 
@@ -594,6 +594,14 @@ def test_an_interrupt_stops_a_suite():
 def test_anything_becomes_strict_json(value, expected):
     assert plain(value) == expected
     assert json.loads(json.dumps(plain(value), allow_nan=False)) == expected
+
+
+def test_an_error_is_told_by_its_type_and_its_message():
+    assert error_to_json(None) is None
+    assert error_to_json(KeyError(" a\n")) == {"type": "KeyError", "message": "' a\\n'"}
+    error = ValueError(" first\nsecond \n" + LONGEST_TEXT * "x")
+    message = ("first\nsecond \n" + LONGEST_TEXT * "x")[: LONGEST_TEXT - 3] + "..."
+    assert error_to_json(error) == {"type": "ValueError", "message": message}
 
 
 @pytest.mark.requirement(68)

@@ -408,6 +408,14 @@ def test_a_process_that_does_not_start_is_given_up():
     assert not host._process.is_alive()
 
 
+def test_a_process_whose_start_is_interrupted_is_ended(monkeypatch):
+    host = processes.ProcessHost(players.Always, {}, None, start_limit=1.0, clock=ScriptedClock())
+    monkeypatch.setattr(host, "_await_start", lambda end: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), host:
+        pytest.fail("nobody has interrupted it")
+    assert not host._process.is_alive()
+
+
 def test_a_process_that_has_time_to_start_is_awaited():
     """However often the wait for it is in vain: no time passes on this clock."""
     host = processes.ProcessHost(players.Always, {}, None, start_limit=0.1, clock=ScriptedClock())

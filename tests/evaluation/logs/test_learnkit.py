@@ -303,6 +303,14 @@ def test_all_problems_are_reported_at_once(tmp_path):
     assert len({(p.path, p.line) for p in errors}) == 3
 
 
+def test_a_block_that_no_report_names_is_an_error_once(tmp_path):
+    path = write(tmp_path)
+    for report in path.rglob("block-report.tsv"):
+        report.write_text(report.read_text().splitlines(keepends=True)[0])
+    errors = [p for p in check_log(path) if "no block-report.tsv of worker" in p.message]
+    assert len(errors) == len({p.message for p in errors}) == 6  # three blocks of two workers
+
+
 def test_a_report_that_contradicts_another_worker_is_an_error(tmp_path):
     path = damage(write(tmp_path), REPORT, "1.5", "2.5")
     errors = [p for p in check_log(path) if p.severity == "error"]

@@ -239,6 +239,7 @@ def test_worked_example_between_blocks():
     ]
     values = padded([[STEPS * x for x in block] for block in performance], np.float32)
     result = block_metrics(values, blocks, 3)
+    assert list(result) == list(METRIC_NAMES)
     table = {name: np.asarray(metric.values[0]) for name, metric in result.items()}
     nan = np.nan
     np.testing.assert_allclose(table["recovery_time"], [4, nan, nan, nan, nan, nan])
