@@ -228,6 +228,14 @@ class ForgetsTheHiddenStep(Walk):
         return self.observe(state), state
 
 
+class HeedsTheFirstAction(Walk):
+    """The hidden step of an episode goes where its action says, and the first action nowhere."""
+
+    def step(self, key, state, action, params):
+        shift = jnp.where(state["tick"] < 0, 0.1 * action, 0.0)
+        return super().step(key, state | {"at": state["at"] + shift}, action, params)
+
+
 class TracesAnew(Walk):
     def step(self, key, state, action, params):
         float(jnp.sum(params["speed"]))  # asks for the value of a traced number
@@ -370,6 +378,7 @@ def test_a_batch_without_two_lanes_of_one_physics_is_refused():
         (AcceptsRawKeys, "step accepts a raw uint32 key"),
         (MixesLanes, "vmap, and the batch given directly|depends on"),
         (ForgetsTheHiddenStep, "reset, and start with a first step"),
+        (HeedsTheFirstAction, "reset, and start with a first step of action 2"),
         (GoesToInfinity, "is not finite after"),
         (NeverEnds, "no episode ended within max_steps"),
         (OnlyNotesItsKey, "other keys are never seen to make a difference"),

@@ -316,6 +316,23 @@ def test_errors_have_names(workplace):
         load_agent("absent")
 
 
+def test_two_submissions_of_one_name_are_two_modules(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    text = "def create_agent():\n    return {!r}\n"
+    makers = []
+    for folder, name in (("a", "its_agent"), ("b", "its_agent"), ("c", "json")):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / f"{name}.py"
+        path.write_text(text.format(folder))
+        makers.append(load_agent(f"{path}:create_agent"))
+    assert [make() for make in makers] == ["a", "b", "c"]
+    modules = [sys.modules[make.__module__] for make in makers]
+    assert [module.create_agent for module in modules] == makers
+    assert sys.modules["json"] is json  # a name of Python's own is nobody else's
+    for module in modules:
+        monkeypatch.delitem(sys.modules, module.__name__)
+
+
 @pytest.mark.requirement(69)
 def test_the_program_itself(workplace):
     """From a shell, with everything it prints."""

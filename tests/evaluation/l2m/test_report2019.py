@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -545,6 +546,12 @@ def test_scores_of_batches_are_metrics_too(l2data):
     assert numbers(report, "saturation_difference")[1] == pytest.approx(0.25)
     assert numbers(report, "STE_normalized_saturation")[0] == pytest.approx(0.25)
     assert numbers(report, "STE_normalized_saturation")[1] == pytest.approx(0.125)
+
+
+def test_the_score_of_that_name_comes_before_others():
+    for columns, expected in ((["score_a", "score"], "score"), (["score_b", "score_a"], "score_b")):
+        report = SimpleNamespace(table=SimpleNamespace(columns=columns, name="log"))
+        assert ClassificationMetricsReport._default_measure(report) == expected
 
 
 def test_rows_without_labels_hold_no_scores(l2data):

@@ -84,6 +84,22 @@ def test_parquet_keeps_everything(results, tmp_path):
     same(again, results, results.rows)
 
 
+def test_a_changed_byte_is_noticed(results, tmp_path):
+    path = tmp_path / "results.parquet"
+    results.write(path)
+    content = path.read_bytes()
+    refused = 0
+    for place in range(50, len(content), len(content) // 100):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        try:
+            again = load_results(path)
+        except ValueError as error:
+            refused += "is damaged" in str(error)
+        else:  # of what no checksum covers, which are not the values
+            same(again, results, results.rows)
+    assert refused > 50
+
+
 def test_csv_keeps_the_trials(results, tmp_path):
     path = tmp_path / "results.csv"
     results.write(path)

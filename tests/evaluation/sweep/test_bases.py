@@ -8,6 +8,8 @@ import pytest
 
 from evaluation import cli, records, sweep
 from evaluation.sweep import playing
+from evaluation.sweep.bases import base, learning
+from evaluation.sweep.grid import SweepCell
 from tests.evaluation.sweep import small
 
 SYLLABUS = """{"instructions": [
@@ -33,6 +35,19 @@ def run_plan(values, folder, near=None):
 def cell(results, number):
     table = pq.read_table(results.folder / "rows.parquet")
     return table.filter(np.asarray(table["cell"]) == number)
+
+
+def test_a_number_that_is_missing_has_its_reason_in_the_table():
+    whole = {"mean": 0.5, "low": 0.25, "high": 0.75, "lifetimes": 8}
+    nothing = {"mean": None, "low": None, "high": None, "lifetimes": 0, "reason": "a reason"}
+    cells = [SweepCell(number, {}) for number in (3, 4)]
+    table = learning.metrics(cells, [{"mean": whole}, {"mean": whole, "recovery": nothing}])
+    assert table.schema == base.METRICS
+    assert table.select(["cell", "metric", "count", "reason"]).to_pylist() == [
+        {"cell": 3, "metric": "mean", "count": 8, "reason": None},
+        {"cell": 4, "metric": "mean", "count": 8, "reason": None},
+        {"cell": 4, "metric": "recovery", "count": 0, "reason": "a reason"},
+    ]
 
 
 def metric(results, number, name):
@@ -109,7 +124,6 @@ def test_hyper_parameters_are_lanes_of_one_call(tmp_path):
 def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     """A training that is asked to end saves itself, and the next run goes on from there."""
     from evaluation.checkpoints.stopping import Stop
-    from evaluation.sweep.bases import learning
 
     values = {
         "base": "train",

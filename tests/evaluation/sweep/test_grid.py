@@ -58,6 +58,18 @@ def test_values_of_one_program_are_one_group():
     assert levels == [200, 200, 203, 203, 201, 201, 204, 204]
 
 
+def test_values_of_one_program_and_one_call_are_lanes_of_it():
+    """Each program needs a call of its own anyway; that alone separates none of its cells."""
+
+    def keys(values):
+        return GroupKeys(values["level"] > 202, values["level"] > 202)
+
+    sweep_grid = grid(sweep_from({"base": "evaluate", "axes": {"level": [200, 201, 203]}}), keys, 1)
+    assert [group.call_cells for group in sweep_grid.groups] == [2, 1]
+    sweep_grid, _ = made({"level": [200, 201, 203]}, call=["level"])
+    assert [group.call_cells for group in sweep_grid.groups] == [1]
+
+
 def test_zipped_axes_go_together():
     sweep_grid, _ = made({"seed": [0, 1]}, zips=[{"a": [1, 2, 3], "b": [4, 5, 6]}])
     cells = [sweep_grid.cell(i).values for i in range(sweep_grid.cells)]

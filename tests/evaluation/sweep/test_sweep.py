@@ -327,6 +327,15 @@ def test_signals_end_the_command_between_packs(tmp_path, monkeypatch, capsys):
     assert not list((plan.folder / notes.RUNNING).iterdir())
 
 
+def test_units_that_failed_are_not_among_those_that_are_left(tmp_path, monkeypatch, capsys):
+    plan = units_of_a_pack(tmp_path / "plan")  # twelve
+    failure = notes.Failure(3, 1, "a reason", "host 1", "2026-01-01T00:00:00")
+    outcome = playing.SweepOutcome(4, 5, [failure, failure], "SIGTERM")
+    monkeypatch.setattr(playing, "run", lambda *given, **named: outcome)
+    assert small.sweep("run", plan.folder, "--quiet") == STOPPED
+    assert "SIGTERM: 1 units are left" in capsys.readouterr().err
+
+
 def test_status_counts_processes_that_are_alive(tmp_path):
     plan = units_of_a_pack(tmp_path / "plan")
     with notes.Sign(plan) as sign:

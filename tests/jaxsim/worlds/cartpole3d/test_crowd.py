@@ -79,7 +79,6 @@ def full():
         yield spied
 
 
-@pytest.mark.long
 def test_every_contact_is_resolved_as_by_the_plain_solver(world, full, lanes64, monkeypatch):
     params, state = world
     with lanes64.precision():
@@ -93,8 +92,6 @@ def test_every_contact_is_resolved_as_by_the_plain_solver(world, full, lanes64, 
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.long
 def test_a_lane_is_the_same_in_any_company(world, full, lanes64):
     params, state = world
     emptied = np.arange(LANES) % 2 == 1

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.worlds.cartpole3d.blocks.slots import inward, late_finiteness
 from jaxsim.worlds.cartpole3d.terms import delays
 
 TICKS = 14
@@ -100,6 +101,22 @@ def test_the_last_actions_are_remembered():
         _, state = delays.due(state, jnp.int32(action), params)
     assert delays.last(state).tolist() == [4, 1, 3, 0, 0, 0, 0, 0]
     assert delays.last(replace(state, pushes=None)).tolist() == [0] * delays.MOST_PUSHES
+
+
+@pytest.mark.parametrize("name", SLOTS)
+def test_late_readings_must_be_finite(name):
+    env, params = jaxsim.make("CartPole3D-v0", {**SLOTS[name], **TERMS})
+    shapes = jax.eval_shape(env.reset, KEYS[:2], params)[1]
+    state = inward(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))
+    leaves, structure = jax.tree.flatten(state.late)
+    real = [k for k, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    assert len(real) > 70
+    assert late_finiteness(state).tolist() == [0, 0]
+    for k in (*real[:-1:9], real[-1]):
+        broken = [leaf.at[..., 1].set(jnp.nan) if n == k else leaf for n, leaf in enumerate(leaves)]
+        late = jax.tree.unflatten(structure, broken)
+        unsound = jnp.isnan(late_finiteness(replace(state, late=late)))
+        assert unsound.tolist() == [False, True], k
 
 
 def test_a_state_from_a_world_without_delays_must_be_adopted_first():

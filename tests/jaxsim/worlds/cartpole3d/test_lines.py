@@ -1,6 +1,7 @@
 """Blocks on lines, level 202."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +12,15 @@ import jaxsim
 from jaxsim import rng
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import lines
+from jaxsim.worlds.cartpole3d import tick as tick_module
 from jaxsim.worlds.cartpole3d.blocks import placement
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.generate import start
 from jaxsim.worlds.cartpole3d.types import Rail, Sphere, Vector
 
 BANDS = {"easy": (3.0, 4.0), "medium": (2.0, 3.0), "hard": (1.5, 2.0)}
-LANES = 2000
+LANES, LANES_OF_PAIRS = 2000, 256
+ROUNDING = 2e-4  # five times what two programs differed by, of numbers up to 10 in float32
 
 
 @pytest.fixture(scope="module", params=["stock", "tbplanar"])
@@ -191,3 +194,34 @@ def test_an_engine_that_does_not_exist_is_refused():
         jaxsim.make("CartPole3D-v0", engine="mujoco")
     with pytest.raises(ValueError, match="engine is 'mujoco'"):
         cartpole3d.wsu_start(0, 202, engine="mujoco")
+
+
+def test_a_contact_by_itself_is_resolved_as_among_all(easy):
+    """Two implementations of friction: three rows of one contact, and rows of many contacts.
+
+    Where one contact is all there is, they iterate alike and stop after equally many passes.
+    """
+    _, _, start, step = easy
+    params = jaxsim.make("CartPole3D-v0", level=202, difficulty="hard")[1]
+    table = jax.tree.map(lambda leaf: jnp.full(LANES_OF_PAIRS, leaf), params)
+    running = jnp.ones(LANES_OF_PAIRS, bool)
+    none = Vector(*(jnp.zeros(LANES_OF_PAIRS) for _ in range(3)))
+
+    def advanced(version, state):
+        moving = (state.pose, state.velocity, state.blocks)
+        return version(table, moving, (none, None), running)
+
+    full = jax.jit(partial(advanced, tick_module._full))
+    single = jax.jit(partial(advanced, tick_module.single_tick))
+    free = jax.jit(partial(advanced, tick_module.free_tick))
+    state = start(jax.random.split(jax.random.key(3), LANES_OF_PAIRS), params)
+    contacts = 0
+    for t in range(50):
+        keys = jax.random.split(jax.random.key(t), LANES_OF_PAIRS)
+        _, state, *_ = step(keys, state, jnp.zeros(LANES_OF_PAIRS, int), params)
+        moved = single(state)
+        alone = np.asarray(moved.right & ~free(state).right & ~state.done)
+        contacts += alone.sum()
+        for a, b in zip(jax.tree.leaves(moved.moving), jax.tree.leaves(full(state)), strict=True):
+            np.testing.assert_allclose(np.asarray(a)[alone], np.asarray(b)[alone], atol=ROUNDING)
+    assert contacts > 100
