@@ -607,6 +607,23 @@ def test_the_printed_table_names_the_flag_for_the_tool_s_numbers(capsys):
     assert "gives the numbers" not in capsys.readouterr().out
 
 
+def test_every_number_that_is_missing_has_a_reason():
+    """A task that is tested only, and one without an expert."""
+    content = rows([(0, "test", "a_1", [1.0]), (1, "train", "b_1", [1.0, 2.0, 4.0])])
+    (analysis,) = run(write_log(Path("run").absolute(), content)).analyses
+    values = run_json(analysis)
+    reasons = values["why"]["task_metrics"]
+    missing = {
+        (task, name)
+        for task, entries in values["task_metrics"].items()
+        for name, value in entries.items()
+        if value is None
+    }
+    assert ("a_1", "se_task_saturation") in missing
+    assert missing <= {(task, name) for task, entries in reasons.items() for name in entries}
+    assert all(sentence for entries in reasons.values() for sentence in entries.values())
+
+
 def test_where_a_log_has_tests_asleep_only_those_are_listed(tmp_path):
     """Blocks 0, 2, 4 and 7 test the default task, 5 and 8 the level."""
     (awake,) = write_lifetimes(made_up.run(0, 1), tmp_path, "l2logger", [0])

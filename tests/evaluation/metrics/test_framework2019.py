@@ -419,6 +419,12 @@ def test_maintenance_of_any_metric():
     pairs = pair_blocks([Block("train", "a", (), 1), Block("test", "a", (), 1)])
     maintenance = performance_maintenance(metric, pairs.maintenance)
     np.testing.assert_array_equal(maintenance.values, [[np.nan, 2.0]])
+    # A lifetime without a value gives its reason, and takes none from another.
+    short, none = int(Reason.BLOCK_TOO_SHORT), int(Reason.NONE)
+    of_lifetimes = jnp.array([[none, none], [short, none], [none, short]], jnp.int32)
+    metric = Numbers(jnp.array([[5.0, 3.0], [jnp.nan, 3.0], [5.0, jnp.nan]]), of_lifetimes)
+    maintenance = performance_maintenance(metric, pairs.maintenance)
+    assert maintenance.reasons[:, 1].tolist() == [none, Reason.PARTNER_TOO_SHORT, short]
 
 
 # ------------------------------------------------------------------ errors

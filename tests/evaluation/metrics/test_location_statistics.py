@@ -307,6 +307,16 @@ def test_calibrated_intervals_of_few_or_coarse_values_are_students():
     assert (equal.low, equal.high) == (0.3, 0.3)
 
 
+def test_each_of_many_calibrated_intervals_is_the_one_of_its_column_alone():
+    random = np.random.default_rng(3)
+    skewed, coarse = random.exponential(size=20), np.repeat([0.0, 1.0], [15, 5])
+    columns = np.stack([coarse, skewed, np.full(20, 0.3), coarse], axis=1)
+    together = bootstrap_interval(columns, 5, method="calibrated")
+    for place, column in enumerate(columns.T):
+        alone = bootstrap_interval(column, 5, method="calibrated")
+        assert (together.low[place], together.high[place]) == (alone.low, alone.high)
+
+
 def test_shares_of_lifetimes_have_wilsons_interval():
     values = metric(np.repeat([0.0, 1.0], [3, 27]))
     summaries = summarise_all({"cdt": values, "mean": values})
