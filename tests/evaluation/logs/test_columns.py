@@ -87,6 +87,24 @@ def test_columns_are_the_rows(tmp_path, no_row_reader):
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason=f"no recorded logs at {REAL}")
+def test_rows_that_are_taken_are_those_of_a_log_of_these_rows(tmp_path):
+    kept = [0, 2, 3, 7, 11]
+    whole = read_columns(write(tmp_path / "whole"))
+    few = read_columns(write(tmp_path / "few", [rows()[k] for k in kept]))
+    mask = np.isin(np.arange(12), kept)
+    for taken in (whole.take(np.array(kept)), whole.take(mask)):
+        assert len(taken) == len(kept)
+        for name in ("block_num", "exp_num", "complete", "timestamp"):
+            np.testing.assert_array_equal(getattr(taken, name), getattr(few, name), err_msg=name)
+        for name in ("worker_id", "block_type", "block_subtype", "task_name", "task_params"):
+            column, expected = getattr(taken, name), getattr(few, name)
+            assert list(column.array()) == list(expected.array()), name
+        for name, numbers in few.metrics.items():
+            np.testing.assert_array_equal(taken.metrics[name], numbers, err_msg=name)
+        assert taken.extras.keys() == few.extras.keys() == {"cells"}
+        assert list(taken.extras["cells"].array()) == list(few.extras["cells"].array())
+
+
 def test_columns_of_every_recorded_log():
     paths = sorted(path.parent for path in REAL.rglob("logger_info.json"))
     assert len(paths) > 20

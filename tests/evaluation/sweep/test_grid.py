@@ -2,6 +2,7 @@
 
 import time
 import tracemalloc
+from itertools import pairwise
 from math import inf, nan
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.sweep.document import sweep_from
-from evaluation.sweep.grid import GroupKeys, Units, grid
+from evaluation.sweep.grid import MOST_PROBED, GroupKeys, Units, grid
 
 
 def made(axes, *, zips=(), program=(), call=(), lanes=1, each=1, sizes=None):
@@ -68,6 +69,21 @@ def test_values_of_one_program_and_one_call_are_lanes_of_it():
     assert [group.call_cells for group in sweep_grid.groups] == [2, 1]
     sweep_grid, _ = made({"level": [200, 201, 203]}, call=["level"])
     assert [group.call_cells for group in sweep_grid.groups] == [1]
+
+
+def test_of_a_long_axis_some_values_are_asked_for_the_first_and_the_last_among_them():
+    asked = []
+
+    def keys(values):
+        asked.append(values["seed"])
+        return GroupKeys(0, 0)
+
+    size = 5 * MOST_PROBED
+    axes = {"seed": {"integers": [0, size - 1]}}
+    grid(sweep_from({"base": "evaluate", "axes": axes}), keys, 1)
+    probed = sorted(set(asked))
+    assert (probed[0], probed[-1], len(probed)) == (0, size - 1, MOST_PROBED)
+    assert {b - a for a, b in pairwise(probed)} == {5, 6}
 
 
 def test_zipped_axes_go_together():
