@@ -21,7 +21,7 @@ class Reports(NamedTuple):
     real: np.ndarray  # whether an episode is still running
 
 
-def played(lanes: Lanes, worlds: Sequence[Sequence[Params]], ticks: int) -> Reports:
+def play_worlds(lanes: Lanes, worlds: Sequence[Sequence[Params]], ticks: int) -> Reports:
     """Play one episode with each of the parameters.
 
     Args:

@@ -21,7 +21,7 @@ from jaxsim.agents.base import NoveltyHint
 from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.sight import see
 from jaxsim.worlds.cartpole3d.levels import params_of
-from tests.jaxsim.given_episodes import played
+from tests.jaxsim.given_episodes import play_worlds
 
 SNAPSHOTS = Path(__file__).parents[1] / "data" / "snapshots"
 RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
@@ -48,7 +48,7 @@ def reports(lanes32):
     usual = params_of(*WORLDS[0], jnp.float32)
     novel = [params_of(*world, jnp.float32) for world in WORLDS]
     worlds = [[usual] * NOMINAL + [params] * (EPISODES - NOMINAL) for params in novel]
-    exact = played(lanes32, worlds, TICKS)
+    exact = play_worlds(lanes32, worlds, TICKS)
     draw = np.random.default_rng(5)
 
     def disturbed(leaf):

@@ -20,7 +20,7 @@ import pytest
 
 from jaxsim.identification import ObservedEpisode, identify
 from jaxsim.worlds.cartpole3d.levels import params_of
-from tests.jaxsim.given_episodes import played
+from tests.jaxsim.given_episodes import play_worlds
 
 SNAPSHOTS = Path(__file__).parents[2] / "data" / "snapshots"
 RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
@@ -34,8 +34,6 @@ WORLDS = {
     "bouncy": params_of(204, "hard", jnp.float32),
     "wide": params_of(104, "hard", jnp.float32),
 }
-
-
 POSITIONS, VELOCITIES = ("cart_position", "block_position"), ("cart_velocity", "block_velocity")
 
 
@@ -99,8 +97,6 @@ CASES = {
     "dropped": Case("usual", partial(dropped, ("pole_velocity",))),
     "late pushes": Case("usual", early=2),
 }
-
-
 QUICK = ("aimed", "late", "wide blocks and noisy positions", "heavy and turned", "dropped")
 """Cases that are in `make test`; the others take longer, and most of their fits are in these."""
 TICK = 1.5 / 96  # of the ticks that are fitted to: one may be explained or not by rounding
@@ -114,9 +110,9 @@ def marked(name):
 @pytest.fixture(scope="module")
 def reports(lanes32):
     """Episodes of `pd`, by the name of their world."""
-    played_in = played(lanes32, [[params] * EPISODES for params in WORLDS.values()], TICKS)
+    of_worlds = play_worlds(lanes32, [[params] * EPISODES for params in WORLDS.values()], TICKS)
     places = enumerate(WORLDS)
-    return {name: jax.tree.map(lambda leaf, k=k: leaf[k], played_in) for k, name in places}
+    return {name: jax.tree.map(lambda leaf, k=k: leaf[k], of_worlds) for k, name in places}
 
 
 def episodes(case, reports):
