@@ -524,7 +524,7 @@ def test_what_is_imported_while_functions_are_replaced_keeps_the_real_ones(tmp_p
     with reached({"evaluation.files.write_whole": None, "evaluation.files.sync": None}) as calls:
         module = importlib.import_module("a_late_module")
         module.write_whole(tmp_path / "file", "text")
-    monkeypatch.delitem(sys.modules, "a_late_module")
+    del sys.modules["a_late_module"]
     assert [call.target for call in calls] == ["evaluation.files.write_whole"]
     assert module.write_whole is files.write_whole
 

@@ -56,12 +56,11 @@ from evaluation.train.curve import LearningCurve as Trained
 from tests.evaluation import made_up
 from tests.evaluation.sweep import small
 from tests.evaluation.test_options import arguments_in
+from tests.snapshots import kept
 
 pytestmark = pytest.mark.optimised
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "tests" / "data" / "snapshots"
-RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+")
 
 ONE, OTHER = made_up.run(0, 5, 4), made_up.run(1, 4, 4)
@@ -482,11 +481,7 @@ PRINTED = {
 
 
 def check(name, text):
-    path = FOLDER / name
-    if RENEW:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    expected = path.read_text()
+    expected = kept(name, text)
     for line, (one, other) in enumerate(
         zip(expected.splitlines(), text.splitlines(), strict=False), start=1
     ):

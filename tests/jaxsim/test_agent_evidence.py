@@ -6,10 +6,8 @@ in novel ones, with exact and with noisy sensors. A change that is meant is acce
 """
 
 import json
-import os
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +20,7 @@ from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.sight import see
 from jaxsim.worlds.cartpole3d.levels import params_of
 from tests.jaxsim.given_episodes import play_worlds
-
-SNAPSHOTS = Path(__file__).parents[1] / "data" / "snapshots"
-RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
+from tests.snapshots import kept
 
 WORLDS = (
     *((200, "easy"), (200, "medium"), (200, "hard")),
@@ -176,10 +172,7 @@ def lines(memory):
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_evidence_of_given_episodes_is_what_it_was(name, reports):
     numbers = dict(lines(SUBJECTS[name](reports)))
-    path = SNAPSHOTS / f"evidence {name}.json"
-    if RENEW:
-        path.write_text(json_lines(numbers))
-    expected = json.loads(path.read_text())
+    expected = json.loads(kept(f"evidence {name}.json", json_lines(numbers)))
     assert numbers.keys() == expected.keys()
     for leaf, values in expected.items():
         atol = ROUNDING if leaf.endswith("strength") else ATOL

@@ -596,7 +596,7 @@ def test_anything_becomes_strict_json(value, expected):
     assert json.loads(json.dumps(plain(value), allow_nan=False)) == expected
 
 
-def test_an_error_is_told_by_its_type_and_its_message():
+def test_an_error_has_its_type_and_its_message():
     assert error_to_json(None) is None
     assert error_to_json(KeyError(" a\n")) == {"type": "KeyError", "message": "' a\\n'"}
     error = ValueError(" first\nsecond \n" + LONGEST_TEXT * "x")

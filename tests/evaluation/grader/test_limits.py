@@ -412,7 +412,7 @@ def test_a_process_whose_start_is_interrupted_is_ended(monkeypatch):
     host = processes.ProcessHost(players.Always, {}, None, start_limit=1.0, clock=ScriptedClock())
     monkeypatch.setattr(host, "_await_start", lambda end: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt), host:
-        pytest.fail("nobody has interrupted it")
+        pytest.fail("it was not interrupted")
     assert not host._process.is_alive()
 
 

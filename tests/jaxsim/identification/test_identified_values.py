@@ -6,11 +6,9 @@ with this file.
 """
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -21,9 +19,7 @@ import pytest
 from jaxsim.identification import ObservedEpisode, identify
 from jaxsim.worlds.cartpole3d.levels import params_of
 from tests.jaxsim.given_episodes import play_worlds
-
-SNAPSHOTS = Path(__file__).parents[2] / "data" / "snapshots"
-RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
+from tests.snapshots import kept
 
 TICKS, EPISODES = 61, 3
 USUAL = params_of(200, "easy", jnp.float32)
@@ -101,6 +97,8 @@ QUICK = ("aimed", "late", "wide blocks and noisy positions", "heavy and turned",
 """Cases that are in `make test`; the others take longer, and most of their fits are in these."""
 TICK = 1.5 / 96  # of the ticks that are fitted to: one may be explained or not by rounding
 DEVIATION_RTOL = 0.02  # a fit may end a step earlier or later, by rounding
+VALUE_RTOL, DEVIATIONS = 1e-3, 0.1
+"""Of values: what `test_identify.py` calls exact, or a tenth of their own standard error."""
 
 
 def marked(name):
@@ -129,17 +127,16 @@ def episodes(case, reports):
 @pytest.mark.parametrize("name", [marked(name) for name in CASES])
 def test_what_is_identified_is_what_it_was(name, reports):
     result = identify(list(episodes(CASES[name], reports)))
-    path = SNAPSHOTS / f"identified {name}.json"
-    if RENEW:
-        values = {path: [float(f"{x:.6g}") for x in one] for path, one in result.values.items()}
-        families, share = list(result.families), round(result.unexplained, 6)
-        text = {"families": families, "unexplained": share, "values": values}
-        path.write_text(json.dumps(text, indent=1) + "\n")
-    expected = json.loads(path.read_text())
+    values = {path: [float(f"{x:.6g}") for x in one] for path, one in result.values.items()}
+    families, share = list(result.families), round(result.unexplained, 6)
+    text = {"families": families, "unexplained": share, "values": values}
+    expected = json.loads(kept(f"identified {name}.json", json.dumps(text, indent=1) + "\n"))
     assert list(result.families) == expected["families"]
     assert result.unexplained == pytest.approx(expected["unexplained"], abs=TICK)
     assert result.values.keys() == expected["values"].keys()
     for parameter, (value, deviation) in expected["values"].items():
         estimate = result.values[parameter]
-        assert estimate.value == pytest.approx(value, rel=1e-3, abs=0.1 * deviation), parameter
+        assert estimate.value == pytest.approx(value, rel=VALUE_RTOL, abs=DEVIATIONS * deviation), (
+            parameter
+        )
         assert estimate.deviation == pytest.approx(deviation, rel=DEVIATION_RTOL), parameter

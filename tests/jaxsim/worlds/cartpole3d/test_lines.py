@@ -20,7 +20,7 @@ from jaxsim.worlds.cartpole3d.types import Rail, Sphere, Vector
 
 BANDS = {"easy": (3.0, 4.0), "medium": (2.0, 3.0), "hard": (1.5, 2.0)}
 LANES, LANES_OF_PAIRS = 2000, 256
-ROUNDING = 2e-4  # five times what two programs differed by, of numbers up to 10 in float32
+ROUNDING = 2e-4  # four times what the two programs differed by, of numbers up to 10 in float32
 
 
 @pytest.fixture(scope="module", params=["stock", "tbplanar"])
