@@ -1,7 +1,8 @@
 """The engine for agents on the host, many lifetimes in parallel.
 
 Each lane has its own episode; a mask says which lanes take a step. Lane i plays the episodes of
-lifetime `first_lifetime` + i as a `Session` does, tick for tick.
+lifetime `first_lifetime` + i as a `Session` does, tick for tick: start and step are those of
+`jaxsim.stepper`.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,8 @@ from jaxsim.env import Env
 from jaxsim.lanes.crew import MULTIPLE
 from jaxsim.lanes.state import where
 from jaxsim.lanes.worlds import of_lanes
-from jaxsim.pytrees import Leaf, Observation, Params, State
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step
+from jaxsim.stepper import EpisodeKeys, StepCarry, advanced, drawn
 
 
 class Status(NamedTuple):
@@ -37,10 +39,9 @@ class Status(NamedTuple):
 class _Episodes(NamedTuple):
     """Episodes in play; leaves (P,)."""
 
-    keys: rng.Words
     world: Leaf  # int32
-    params: tuple[Params, ...]  # one a world
-    states: tuple[State, ...]  # one a world; only that of the lane's own world is valid
+    params: Sequence[Params]  # one a world
+    carry: StepCarry  # its state is one a world; only that of the lane's own world is valid
     status: Status
 
 
@@ -119,7 +120,7 @@ class Abreast:
 def _open(
     envs: tuple[Env, ...],
     tables: Sequence[Params],
-    keys: rng.Words,
+    lifetimes: rng.Words,
     number: Leaf,
     world: Leaf,
     row: Leaf,
@@ -129,38 +130,60 @@ def _open(
     for index, table in enumerate(tables):
         place = jnp.where(world == index, row, 0)
         params.append(jax.tree.map(lambda leaf, place=place: leaf[place], table))
-    keys = rng.fold(keys, counters.EPISODE, number)
-    key = rng.to_key(rng.fold(keys, counters.RESET))
-    starts = [env.start(key, values) for env, values in zip(envs, params, strict=True)]
-    views = [env.observe(state) for env, state in zip(envs, starts, strict=True)]
+    keys = EpisodeKeys.of(rng.fold(lifetimes, counters.EPISODE, number))
+    carry = drawn(partial(_started, envs), keys, params)
+    views = [env.observe(state) for env, state in zip(envs, carry.state, strict=True)]
     zero, no = jnp.zeros(world.shape), jnp.zeros(world.shape, bool)
     tick = jnp.full(world.shape, -1, jnp.int32)
     status = Status(of_lanes(world, views), zero, tick, no, no, no, zero)
-    return _Episodes(keys, world, tuple(params), tuple(starts), status)
+    return _Episodes(world, params, carry, status)
 
 
 @partial(jax.jit, static_argnames="envs")
 def _step(envs: tuple[Env, ...], episodes: _Episodes, actions: Leaf, moving: Leaf) -> _Episodes:
     """Step the lanes that move. The first step of an episode is hidden and does not count."""
-    tick = episodes.status.tick + 1
-    key = rng.to_key(rng.fold(episodes.keys, counters.STEP, tick))
-    states, outcomes = [], []
-    for env, params, state in zip(envs, episodes.params, episodes.states, strict=True):
-        observation, state, reward, terminated, truncated, info = env.step(
-            key, state, actions, params
-        )
-        states.append(state)
-        ended = terminated, terminated | truncated, info["nonfinite"]
-        outcomes.append((observation, reward, ended, info["performance"]))
-    observation, reward, ended, performance = of_lanes(episodes.world, outcomes)
-    terminated, over, nonfinite = ended
-    score = jnp.where(tick == 0, 0.0, episodes.status.score + reward)
-    after = (
-        tuple(states),
-        Status(observation, score, tick, terminated, over, nonfinite, performance),
+    world, before = episodes.world, episodes.status
+    carry, outcome = advanced(
+        partial(_stepped, envs, world), episodes.carry, actions, episodes.params
     )
-    states_after, status = where(moving, after, (episodes.states, episodes.status))
-    return episodes._replace(states=states_after, status=status)
+    tick = before.tick + 1
+    status = Status(
+        outcome.observation,
+        jnp.where(tick == 0, 0.0, before.score + outcome.reward),
+        tick,
+        outcome.terminated,
+        outcome.terminated | outcome.truncated,
+        outcome.nonfinite,
+        outcome.performance,
+    )
+    carry, status = where(moving, (carry, status), (episodes.carry, before))
+    return episodes._replace(carry=carry, status=status)
 
+
+def _started(envs: tuple[Env, ...], key: jax.Array, params: Sequence[Params]) -> tuple[State, ...]:
+    """Starts of every world in all lanes."""
+    return tuple(env.start(key, values) for env, values in zip(envs, params, strict=True))
+
+
+def _stepped(
+    envs: tuple[Env, ...],
+    world: Leaf,
+    key: jax.Array,
+    states: tuple[State, ...],
+    action: Leaf,
+    params: Sequence[Params],
+) -> tuple[Step, Leaf]:
+    """A step of every world in all lanes, with the results of each lane's own."""
+    after, results = [], []
+    for env, state, values in zip(envs, states, params, strict=True):
+        observation, state, *flags, info = env.step(key, state, action, values)
+        after.append(state)
+        results.append((observation, flags, {name: info[name] for name in _INFO}))
+    observation, flags, info = of_lanes(world, results)
+    return (observation, tuple(after), *flags, info), jnp.ones(world.shape, bool)
+
+
+_INFO = "performance", "nonfinite"
+"""Fields of `info` that every environment has."""
 
 _where = jax.jit(where)

@@ -157,11 +157,7 @@ def _episode_words(lifetime: rng.Words, number: Leaf) -> rng.Words:
     return rng.fold(lifetime, counters.EPISODE, number)
 
 
-@jax.jit
-def _keys(words: rng.Words) -> EpisodeKeys:
-    """Keys of an episode, the same as in the scanner."""
-    steps = rng.fold(words, counters.STEP)
-    return EpisodeKeys(rng.fold(words, counters.RESET), rng.fold(steps, 0), steps, jnp.uint32(0))
+_keys = jax.jit(EpisodeKeys.of)  # the same as in the scanner
 
 
 @partial(jax.jit, static_argnames="env")

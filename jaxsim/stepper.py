@@ -1,9 +1,11 @@
-"""One episode stepped from Python, for Gymnasium and for agents outside of JAX.
+"""Episodes stepped from Python, for Gymnasium and for agents outside of JAX.
 
-A call into compiled code costs more than the physics of one step, so a step is one call that takes
-and returns one array each of state and outcome (`jaxsim.packing`). Most steps run a small program
-without contacts between bodies (`World.quick_step`). If it may be wrong, the whole program repeats
-the step; it is compiled when it is first needed.
+`EpisodeKeys.of`, `drawn` and `advanced` are keys, start and step of an episode, or of many lanes,
+with the randomness of the lane engine; `evaluation.abreast` compiles them for lanes. `Stepper`
+compiles them for one episode: a call into compiled code costs more than the physics of one step, so
+a step is one call that takes and returns one array each of state and outcome (`jaxsim.packing`).
+Most steps run a small program without contacts between bodies (`World.quick_step`). If it may be
+wrong, the whole program repeats the step; it is compiled when it is first needed.
 
 Numbers are those of the same episode in a batch, up to rounding: XLA rounds a few of a hundred
 steps of a single lane differently in the last bit, and repeating the lane does not change that.
@@ -18,14 +20,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim import rng
+from jaxsim import counters, rng
 from jaxsim.env import Env
 from jaxsim.packing import Packed
 from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
 
 
 class EpisodeKeys(NamedTuple):
-    """Counter keys at the beginning of an episode; leaves ().
+    """Counter keys at the beginning of an episode; leaves () or (L,).
 
     Attributes:
       start: draws the start.
@@ -39,9 +41,15 @@ class EpisodeKeys(NamedTuple):
     steps: rng.Words
     count: Leaf
 
+    @classmethod
+    def of(cls, episode: rng.Words) -> "EpisodeKeys":
+        """Return the keys that follow from the episode's own, as in the lane engine."""
+        steps, none = rng.fold(episode, counters.STEP), jnp.zeros_like(episode.a)
+        return cls(rng.fold(episode, counters.RESET), rng.fold(steps, none), steps, none)
+
 
 class StepCarry(NamedTuple):
-    """Data that one step passes to the next; leaves ().
+    """Data that one step passes to the next; leaves () or (L,).
 
     Attributes:
       key: of the next step.
@@ -57,10 +65,10 @@ class StepCarry(NamedTuple):
 
 
 class StepOutcome(NamedTuple):
-    """Result of a step; NumPy scalars once it is read.
+    """Result of a step; leaves () or (L,), NumPy scalars once a `Stepper` has read it.
 
     Attributes:
-      observation: as the stepper's `view` gives it.
+      observation: as the environment or the stepper's `view` gives it.
       reward: of the step.
       terminated: the task ended.
       truncated: a limit was reached.
@@ -76,6 +84,43 @@ class StepOutcome(NamedTuple):
     performance: Leaf
     nonfinite: Leaf
     right: Leaf
+
+
+StepFunction = Callable[[jax.Array, State, Leaf, Params], tuple[Step, Leaf]]
+"""Function (key, state, action, params) -> (what `Env.step` returns, whether it is right)."""
+
+
+def drawn(
+    start: Callable[[jax.Array, Params], State], keys: EpisodeKeys, params: Params
+) -> StepCarry:
+    """Draw the states before the hidden first step; for traced code.
+
+    Args:
+      start: `Env.start`.
+      keys: of the episodes.
+      params: physics, leaves () or (L,).
+    """
+    state = start(rng.to_key(keys.start), params)
+    return StepCarry(keys.first, keys.steps, keys.count, state)
+
+
+def advanced(
+    step: StepFunction, before: StepCarry, action: Leaf, params: Params
+) -> tuple[StepCarry, StepOutcome]:
+    """Take a step; for traced code.
+
+    Args:
+      step: of an environment.
+      before: what the step before has passed on.
+      action: () or (L,) int.
+      params: physics, leaves () or (L,).
+    """
+    stepped, right = step(rng.to_key(before.key), before.state, action, params)
+    observation, state, reward, terminated, truncated, info = stepped
+    count = before.count + 1
+    after = StepCarry(rng.fold(before.steps, count), before.steps, count, state)
+    flags = terminated, truncated, info["performance"], info["nonfinite"]
+    return after, StepOutcome(observation, reward, *flags, right)
 
 
 View = Callable[[Env, Observation], Observation]
@@ -205,8 +250,7 @@ def _packed(tree: Tree) -> Packed:
 
 
 def _drawn(env: Env, keys: EpisodeKeys, params: Packed) -> Packed:
-    start = env.start(rng.to_key(keys.start), params.unpack())
-    return Packed.of(StepCarry(keys.first, keys.steps, keys.count, start))
+    return Packed.of(drawn(env.start, keys, params.unpack()))
 
 
 def _observed(env: Env, view: View, running: Packed) -> Packed:
@@ -214,21 +258,12 @@ def _observed(env: Env, view: View, running: Packed) -> Packed:
 
 
 def _advanced(
-    env: Env,
-    view: View,
-    step: Callable[..., tuple[Step, jax.Array]],
-    running: Packed,
-    action: Leaf,
-    params: Packed,
+    env: Env, view: View, step: StepFunction, running: Packed, action: Leaf, params: Packed
 ) -> tuple[Packed, Packed]:
-    before: StepCarry = running.unpack()
-    stepped, right = step(rng.to_key(before.key), before.state, action, params.unpack())
-    observation, state, reward, terminated, truncated, info = stepped
-    count = before.count + 1
-    after = StepCarry(rng.fold(before.steps, count), before.steps, count, state)
-    fields = reward, terminated, truncated, info["performance"], info["nonfinite"], right
-    return Packed.of(after), Packed.of(StepOutcome(view(env, observation), *fields))
+    after, outcome = advanced(step, running.unpack(), action, params.unpack())
+    outcome = outcome._replace(observation=view(env, outcome.observation))
+    return Packed.of(after), Packed.of(outcome)
 
 
-def _whole_step(env: Env, key: jax.Array, *arguments: Tree) -> tuple[Step, jax.Array]:
-    return env.step(key, *arguments), jnp.ones((), bool)
+def _whole_step(env: Env, *arguments: Tree) -> tuple[Step, jax.Array]:
+    return env.step(*arguments), jnp.ones((), bool)
