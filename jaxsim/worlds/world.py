@@ -191,6 +191,49 @@ def ending(result: Step) -> jax.Array:
     return jnp.where(terminated, TERMINATED, limited)
 
 
+class Ends(NamedTuple):
+    """How a step leaves episodes; leaves () or (L,) bool."""
+
+    terminated: jax.Array
+    truncated: jax.Array
+    nonfinite: jax.Array
+    keep: jax.Array  # where the state after the step replaces the one before
+    done: jax.Array  # after the step
+
+
+def ends(
+    state: State,
+    new: State,
+    max_steps: int,
+    *,
+    fallen: jax.Array,
+    finite: jax.Array,
+    fell_before: jax.Array,
+) -> Ends:
+    """Apply the rules of `jaxsim.env` for the end of episodes.
+
+    Args:
+      state: before the step, with `step` and `done`.
+      new: after it, finite or not.
+      max_steps: steps after which an episode is truncated.
+      fallen: whether the task ends with `new`.
+      finite: whether the numbers of `new` are.
+      fell_before: whether the task has ended with `state`.
+    """
+    running = ~state.done
+    limited = (new.step >= max_steps) | ~finite
+    timed_out = state.step >= max_steps
+    return Ends(
+        terminated=jnp.where(running, fallen & finite, fell_before),
+        truncated=jnp.where(running, limited, timed_out | ~fell_before),
+        # Neither a fall nor a time limit: a nonfinite number ended the episode.
+        nonfinite=jnp.where(running, ~finite, ~(fell_before | timed_out)),
+        # A nonfinite state is dropped, so that observations stay finite.
+        keep=running & finite,
+        done=state.done | fallen | limited,
+    )
+
+
 class Attempt(NamedTuple):
     """Result of one attempted step; leaves (L,)."""
 

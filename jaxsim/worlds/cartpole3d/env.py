@@ -55,6 +55,7 @@ from jaxsim.worlds.world import (
     all_finite,
     configure,
     ending,
+    ends,
     rows_of,
 )
 
@@ -293,33 +294,25 @@ class CartPole3D(World):
         read = {"reported": (), "late": slots.late_finiteness(new) if new.late else ()}
         numbers = vars(new) | read | {"blocks": slots.finiteness(new)}
         finite = backend.mask(all_finite(numbers, jnp.ndim(state.step)), one)
-        fallen = backend.mask(_fallen(new, params), one)
-        limited = (new.step >= self.config.max_steps) | ~finite
-        # A nonfinite state is dropped, so that observations stay finite.
-        keep = running & finite
-        new = _end(new, fallen | limited)
-        old = _end(state, ~finite)
-        new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, old)
+        end = ends(
+            state,
+            new,
+            self.config.max_steps,
+            fallen=backend.mask(_fallen(new, params), one),
+            finite=finite,
+            fell_before=state.done & _fallen(state, params),
+        )
+        new = jax.tree.map(lambda a, b: jnp.where(end.keep, a, b), new, state)
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
-        fell_before = state.done & _fallen(state, params)
-        terminated = jnp.where(running, fallen & finite, fell_before)
-        timed_out = state.step >= self.config.max_steps
-        truncated = jnp.where(running, limited, timed_out | ~fell_before)
-        # Neither a fall nor a time limit: a nonfinite number ended the episode.
-        nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
-        info = {"performance": share, "nonfinite": nonfinite}
+        info = {"performance": share, "nonfinite": end.nonfinite}
         reward = jnp.where(running, share, 0.0)
-        new = slots.outward(new)
-        return sensors.observe(new), new, reward, terminated, truncated, info
+        new = replace(slots.outward(new), done=end.done)
+        return sensors.observe(new), new, reward, end.terminated, end.truncated, info
 
 
 def _tick_key(key: jax.Array) -> rng.Words:
     """Counter key of one tick, different from that of the start."""
     return rng.fold(rng.words(key), 1)
-
-
-def _end(state: State, over: jax.Array) -> State:
-    return replace(state, done=state.done | over)
 
 
 def _apply_action(
