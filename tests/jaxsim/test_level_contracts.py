@@ -45,7 +45,7 @@ def marked(name):
     return pytest.param(name, marks=[pytest.mark.nightly] * name.startswith(CROWDED))
 
 
-@pytest.mark.parametrize("name", map(marked, one_difficulty_each()))
+@pytest.mark.parametrize("name", [marked(name) for name in one_difficulty_each()])
 def test_every_level_of_every_environment_keeps_the_contract(name):
     programs, params = checked(name.startswith(CROWDED))[name]
     one_start = f" {SAME_START} " in name
