@@ -4,6 +4,7 @@ import re
 import runpy
 import traceback
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -99,13 +100,19 @@ def _variables(path: Path) -> dict[str, object]:
     try:
         return runpy.run_path(str(path), run_name=path.stem)
     except (Exception, SystemExit) as error:
-        places = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-        line = error.lineno if isinstance(error, SyntaxError) else places and places[-1].lineno
+        line = error.lineno if isinstance(error, SyntaxError) else _line(error, str(path))
         where = f"{path}, line {line}" if line else str(path)
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(f"agent {where} raised {reason}") from error
 
 
+def _line(error: BaseException, path: str | None) -> int | None:
+    """Last line of a file that an error has passed through."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
+    return lines[-1] if lines else None
+
+
+_ANSWER = "action", "prediction", "memory"
 _FITTING = set[tuple[Agent, Env]]()
 
 
@@ -130,12 +137,18 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
         observation = env.observe(env.start(key, params))
         memory = agent.init(key)
         first_memory = agent.begin(memory, key)
-        action, prediction, next_memory = agent.act(first_memory, observation, key)
+        answer = agent.act(first_memory, observation, key)
+        if not isinstance(answer, tuple) or len(answer) != len(_ANSWER):
+            raise TypeError(f"`act` must return ({', '.join(_ANSWER)})")
+        action, prediction, next_memory = answer
         chex.assert_shape(action, (), custom_message="`act` must return one action")
         inputs.action_codes(action, env.num_actions)
         numbers = (prediction.level, prediction.probability, prediction.threshold)
         chex.assert_shape(numbers, (), custom_message="a prediction holds one number each")
-        for other in (first_memory, next_memory):
+        for function, other in (("begin", first_memory), ("act", next_memory)):
+            structures: list[Any] = [jax.tree.structure(tree) for tree in (memory, other)]
+            if structures[0] != structures[1]:
+                raise TypeError(f"the memory of `{function}` has another structure than of `init`")
             chex.assert_trees_all_equal_shapes_and_dtypes(memory, other)
         return action
 
@@ -143,5 +156,7 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
         jax.eval_shape(act, jax.random.key(0))
     except Exception as error:  # functions of an agent may raise anything
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"agent {name} cannot play {env.name}: {reason}") from error
+        line = _line(error, file_of(name))
+        where = f"{name}, line {line}" if line else name
+        raise ValueError(f"agent {where} cannot play {env.name}: {reason}") from error
     _FITTING.add((agent, env))

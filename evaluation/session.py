@@ -463,7 +463,10 @@ def play(
 
     Raises:
       ValueError: a bad seed, task, action or prediction.
+      TypeError: a pure agent; `PurePlayer` makes a player of it.
     """
+    if isinstance(player, Agent):
+        raise TypeError(f"{player.name} is a pure agent; pass session.PurePlayer(agent)")
     session = Session(schedule, seed=seed, lifetime=lifetime)
     rows: list[tuple[EpisodeResult, Prediction]] = []
     total, entry = schedule.num_episodes, entries(schedule)

@@ -71,7 +71,10 @@ def rollout(
     Raises:
       ValueError: a count, seed, size or shape that does not fit, or an environment whose scores do
         not follow from the number of steps, as a wrapped one.
+      TypeError: another object than an agent.
     """
+    if not isinstance(agent, Agent):
+        raise TypeError(f"agent is {agent!r}; it must be an Agent, as jaxsim.agents.get('pd') is")
     if not hasattr(env, "score"):
         raise ValueError(_no_score(env))
     if not 1 <= episodes <= MAX_EPISODES:

@@ -79,10 +79,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
     total = len(job.cells()) * len(job.agents) * job.episodes
     with terminal.progress_bar(console, " and ".join(job.agents), total) as move:
         rows = run(job, move)
+        if arguments.json is not None:
+            write_json(arguments.json, _values(job, rows))
     if console:
         console.print(_table(job, rows))
-    if arguments.json is not None:
-        write_json(arguments.json, _values(job, rows))
     return 0
 
 

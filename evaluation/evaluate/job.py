@@ -116,6 +116,10 @@ class AgentComparison:
         if not 2 <= self.episodes <= MOST_EPISODES:
             raise ValueError(f"episodes is {self.episodes}; it must be from 2 to {MOST_EPISODES}")
         counters.root(self.seed)
+        tasks = {level.number: level.task for level in jaxsim.levels()}
+        for number in self.levels:
+            if not self.task.startswith(task := tasks.get(number, self.task)):
+                raise ValueError(f"level {number} is of {task}; pass --task {task}")
         named = {name: agents.get(name) for name in self.agents}
         for cell in self.cells():
             env, params = jaxsim.make(self.task, self.values, **cell.options)

@@ -34,8 +34,8 @@ RUN_EXAMPLES = """examples:
 The file defines a class Agent with the methods init, act and result. Training takes 10 minutes
 unless the track or --learning-seconds says otherwise. One line a level is printed; DIR then holds
 results.jsonl (one object a level, written as it ends), records.parquet and track.json. Exit code 0:
-the agent came to the end of the track; 1: it was disqualified, or its result came too late; 2:
-wrong input.
+the agent came to the end of the track, even if some levels disqualified it; 1: the track ended
+early, as the agent was not ready in time, or its result failed or came too late; 2: wrong input.
 """
 
 SERVE_EXAMPLES = """examples:

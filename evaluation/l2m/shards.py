@@ -12,8 +12,9 @@ import numpy as np
 from evaluation.files import results, write_json, write_whole
 from evaluation.json_types import JsonObject
 from evaluation.logs.export import check_logged
+from evaluation.metrics.registry import MetricRow
 from evaluation.records import COLUMNS, Records, read_run
-from evaluation.report import summarise_records
+from evaluation.report import html, summarise_records
 
 _OF_SHARDS = ("lifetimes", "faults", "worker")
 """Metadata that differ between the shards of one run."""
@@ -116,33 +117,46 @@ def _about(part: Records) -> JsonObject:
     return {k: v for k, v in part.metadata.items() if k not in _OF_SHARDS}
 
 
-def _settings(folder: Path) -> tuple[str, int]:
-    """Measure and window of a report."""
+def _settings(folder: Path) -> tuple[str, int, tuple[str, ...]]:
+    """Measure and window of a report, and names of its custom metrics."""
     try:
         report = json.loads((folder / "report.json").read_bytes())
-        return str(report["measure"]), int(report["window"])
+        return str(report["measure"]), int(report["window"]), tuple(report.get("own_metrics", ()))
     except (OSError, LookupError, TypeError, ValueError) as error:
         raise ValueError(f"{folder} holds no report.json of `jaxsim run`") from error
 
 
-def join(folders: Sequence[Path], out: Path) -> Records:
+def join(
+    folders: Sequence[Path], out: Path, rows: Sequence[MetricRow] = (), command: str = ""
+) -> Records:
     """Join the results of shards, and write those of the whole run.
 
     Args:
-      folders: of `jaxsim run --shard`, with equal `--measure` and `--window`.
-      out: directory for records.parquet, schedule.json and report.json.
+      folders: of `jaxsim run --shard`, with equal `--measure`, `--window` and `--metric`.
+      out: directory for records.parquet, schedule.json, report.json and report.html.
+      rows: custom metrics of the shards.
+      command: that report.html names.
 
     Raises:
-      ValueError: a folder has no results, or the shards are not of one run.
+      ValueError: a folder has no results, the shards are not of one run, or they have other custom
+        metrics.
     """
     records = joined([read_run(folder) for folder in folders])
     settings = {_settings(folder) for folder in folders}
     if len(settings) > 1:
-        raise ValueError("the shards were reported with different --measure or --window")
-    measure, window = settings.pop()
-    report = summarise_records(records, measure, window, int(records.metadata["seed"]))
+        raise ValueError("the shards were reported with different --measure, --window or --metric")
+    measure, window, names = settings.pop()
+    if names != tuple(row.name for row in rows):
+        raise ValueError(
+            f"the shards have the custom metrics {', '.join(names) or 'none'}; pass the same "
+            "--metric to join"
+        )
+    values = summarise_records(
+        records, measure, window, int(records.metadata["seed"]), rows
+    ).to_json()
     with results(out, "report.json") as folder:
         write_whole(folder / "schedule.json", records.schedule.dumps())
         records.write(folder / "records.parquet")
-        write_json(folder / "report.json", report.to_json())
+        write_whole(folder / "report.html", html.of_run(values, records, command, out.name))
+        write_json(folder / "report.json", values)
     return records

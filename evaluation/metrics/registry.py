@@ -18,6 +18,7 @@ with "task" (K,), with "lifetime" one number. NaN needs a reason: return a pair 
 or a `Numbers`, or set ``missing`` in the row.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -177,16 +178,29 @@ def _first_line(function: ArrayFunction) -> str:
 def row_of(function: object) -> MetricRow | None:
     """The row of a custom metric; None for an object that is not a metric.
 
-    A plain function of two parameters is called with (values, counts) and gives one number per
-    block.
+    A plain function of two fields of `Lifetime`, or of two other names that then stand for values
+    and counts, gives one number per block.
     """
     row = getattr(function, "metric_row", None)
     if isinstance(row, MetricRow):
         return row
     if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != 2:
         return None
-    decorated = metric()(_with_names(function))
+    fields = set(inspect.signature(function).parameters) & set(Lifetime._fields)
+    if len(fields) == 1:  # the other name may be a slip
+        return None
+    decorated = metric()(_wrapped(function) if fields else _with_names(function))
     return replace(decorated.metric_row, name=function.__name__)  # type: ignore[attr-defined]
+
+
+def _wrapped(function: ArrayFunction) -> ArrayFunction:
+    """A function that can have a row while the user's own stays without."""
+
+    @functools.wraps(function)
+    def call(**fields: Any) -> Any:
+        return function(**fields)
+
+    return call
 
 
 def _with_names(function: ArrayFunction) -> ArrayFunction:
@@ -247,8 +261,10 @@ def compute(row: MetricRow, lifetime: Lifetime, plain: bool = False) -> Numbers:
             raw, why, codes = result.values, row.missing, np.asarray(result.reasons, np.int32)
         else:
             raw, why = result if isinstance(result, tuple) else (result, row.missing)
+        if np.iscomplexobj(raw):
+            raise TypeError("complex numbers; return real ones")
         values = np.asarray(raw, np.float64)
-    except Exception as error:  # any error of a user's function is about that metric
+    except (Exception, SystemExit) as error:  # any error of a user's function is about that metric
         raise MetricError(f"metric {row.name!r} failed: {type(error).__name__}: {error}") from error
     shape = _shape(row, lifetime)
     if values.shape != shape and not (plain and values.shape == ()):

@@ -160,6 +160,9 @@ def _score(arguments: argparse.Namespace) -> int:
 
     console = terminal.unless_quiet(arguments)
     rows = load_rows(arguments.metric)
+    places = [path.resolve() for path in arguments.runs]
+    if twice := [path for path in arguments.runs if places.count(path.resolve()) > 1]:
+        raise ValueError(f"{twice[0]} is given twice; its lifetimes would count twice")
     runs = [read_run(path) for path in arguments.runs]
     scores = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
     capabilities = capability_scores(scores, rows, arguments.seed)
@@ -233,6 +236,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     from evaluation.report.custom import load_rows
 
     console = terminal.unless_quiet(arguments)
+    if arguments.json and arguments.json.suffix == ".html":
+        raise ValueError(f"json is {arguments.json}, the name of the page beside it; write .json")
     if not any(_is_run(path) for path in (arguments.first, arguments.second)):
         return _compare_results(arguments, console)
     files, names = _split_metrics(arguments.metric)

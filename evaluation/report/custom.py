@@ -69,12 +69,14 @@ def defined(text: str, is_metric: Callable[[object], bool]) -> dict[str, Any]:
     file, _, name = text.partition(".py:")
     path = Path(f"{file}.py" if name else text)
     spec = importlib.util.spec_from_file_location(f"custom_metric_{path.stem}", path)
+    if path.suffix == ".py" and not path.exists():
+        raise ValueError(f"metric {text!r}: there is no file {path}")
     if not path.is_file() or spec is None or spec.loader is None:
         raise ValueError(f"metric {text!r} is not a Python file; write FILE.py or FILE.py:NAME")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # any error of a user's file is about that file
+    except (Exception, SystemExit) as error:  # any error of a user's file is about that file
         raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     metrics = {
         key: value
@@ -86,8 +88,8 @@ def defined(text: str, is_metric: Callable[[object], bool]) -> dict[str, Any]:
     if not metrics:
         hint = "; classes of 2019 are for calc_metrics" if _has_class(module) else ""
         raise ValueError(
-            f"{path} has no metric; define a function of (values, counts), see "
-            f"docs/metrics.md{hint}"
+            f"{path} has no metric; define a function of (values, counts) or of two other fields, "
+            f"see docs/metrics.md{hint}"
         )
     return {name: metrics[name]} if name else metrics
 

@@ -25,8 +25,15 @@ def console() -> "Console":
         raise ValueError(
             "tables and progress need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
         ) from error
+
+    class Terminal(Console):
+        """Leaves a closed pipe to the command, which ends with exit code 0 then."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     redirected = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=FILE_WIDTH if redirected else None)
+    return Terminal(width=FILE_WIDTH if redirected else None)
 
 
 def unless_quiet(arguments: argparse.Namespace) -> "Console | None":

@@ -229,8 +229,10 @@ def tables(analysis: ExperimentAnalysis, width: int) -> Iterator["Table"]:
     from rich.table import Table
 
     about = analysis.metadata
-    names = [(about[key] or {}).get("agent", "unnamed") for key in ("agent", "baseline")]
-    title = f"{names[0]}, baseline {names[1]}, with 95 % intervals"
+    agent, baseline = (
+        about[role] and about[role].get("agent", "unnamed") for role in ("agent", "baseline")
+    )
+    title = f"{agent}, {f'baseline {baseline}' if baseline else 'no baseline'}, with 95 % intervals"
     headings = SHOWN | {row.name: row.title for row in analysis.custom}
     shown = list(headings)
     each = max(1, (width - _LABEL_WIDTH) // _CELL_WIDTH)

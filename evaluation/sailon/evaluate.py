@@ -122,6 +122,8 @@ class EvaluationPlan:
         Raises:
           ValueError: a level, difficulty or number that is not allowed.
         """
+        if self.episodes < 1:
+            raise ValueError(f"episodes is {self.episodes}; it must be at least 1")
         button = min(BUTTON, self.episodes // 2) if self.button is None else self.button
         if not 0 <= button <= self.episodes:
             raise ValueError(f"button is {button}; it must be from 0 to {self.episodes} episodes")

@@ -287,6 +287,8 @@ def settings_from_ini(source: str, content: str) -> ExperimentSettings:
     for values in [*(parser[name] for name in sections), parser.defaults()]:
         for key, value in values.items():
             options.setdefault(key, value)
+    if not options:
+        raise ExperimentError(source, 1, 1, "there are no settings; see jaxsim sailon generate -h")
     arguments = {}
     for key, value in options.items():
         place = _line_of(content, key)

@@ -203,6 +203,13 @@ def play(arguments: argparse.Namespace) -> int:
         with AgentClient(arguments.host, arguments.port) as client:
             agent = DemoAgent(client, arguments.backups)
             agent.run()
+    except ConnectionRefusedError:
+        print(
+            f"demo agent: nothing listens at {arguments.host}, port {arguments.port}; start "
+            "jaxsim sciencebirds serve first",
+            file=sys.stderr,
+        )
+        return 1
     except (OSError, RuntimeError) as error:
         print(f"demo agent: {error}", file=sys.stderr)
         return 1

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from evaluation.arguments import Commands, add_command, add_out
+from evaluation.arguments import Commands, add_command, add_metric, add_out
 from evaluation.sweep import handlers
 
 PLAN_EXAMPLES = """examples:
@@ -62,7 +62,8 @@ JOIN_EXAMPLES = """examples:
   jaxsim run s.json --lifetimes 4096 --shard 1/4 --out runs/part-1
   jaxsim sweep join runs/part-1 runs/part-2 runs/part-3 runs/part-4 --out runs/whole
 
-The files are those of the whole run, byte for byte.
+records.parquet, schedule.json and report.json are those of the whole run, byte for byte;
+report.html names this command. Shards with --metric need the same --metric here.
 """
 
 
@@ -94,6 +95,7 @@ def add_to(commands: Commands) -> None:
     part.add_argument(
         "shards", type=Path, nargs="+", metavar="DIR", help="folders of `run --shard`"
     )
+    add_metric(part)
     add_out(part)
     part.set_defaults(handler=handlers.join)
 

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from evaluation.arguments import command_line
 from evaluation.checkpoints.commands import tell
 from evaluation.checkpoints.stopping import STOPPED, hearing
 from evaluation.report import terminal
@@ -221,13 +223,13 @@ def table(arguments: argparse.Namespace) -> int:
         arguments.metric,
         tuple(arguments.where),
     )
-    terminal.console().print(tables.rich_table(metric_table))
     if arguments.csv is not None:
         write_whole(arguments.csv, tables.csv_text(metric_table))
     if arguments.plot is not None:
         from evaluation.sweep import plots
 
         plots.write(metric_table, arguments.plot)
+    terminal.console().print(tables.rich_table(metric_table))
     return 0
 
 
@@ -290,8 +292,12 @@ def join(arguments: argparse.Namespace) -> int:
     """Join the shards of a run."""
     from evaluation.files import check_output_directory
     from evaluation.l2m.shards import join
+    from evaluation.report.custom import load_rows
 
     check_output_directory(arguments.out, arguments.overwrite)
-    records = join(arguments.shards, arguments.out)
+    words = ["sweep", "join", *(path.name for path in arguments.shards)]
+    options = [("--metric", Path(text).name, None) for text in arguments.metric]
+    command = command_line(words, [*options, ("--out", arguments.out.name, None)])
+    records = join(arguments.shards, arguments.out, load_rows(arguments.metric), command)
     print(f"{records.num_lifetimes:,} lifetimes in {arguments.out}")
     return 0

@@ -9,6 +9,7 @@ from evaluation.sweep import notes, store
 from evaluation.sweep.plans import Plan
 
 RECENT = 200
+SHORTEST = 1.0  # s, of a span from which a rate follows
 """The rate is computed from this number of the newest finished units."""
 
 
@@ -79,4 +80,4 @@ def _rate(plan: Plan, now: float, running: bool) -> float | None:
         return None
     # While processes play, the time since the last unit counts as well.
     span = (max(now, newest[-1]) if running else newest[-1]) - newest[0]
-    return 60 * (len(newest) - 1) / span if span > 0 else None
+    return 60 * (len(newest) - 1) / span if span >= SHORTEST else None

@@ -28,7 +28,8 @@ EXAMPLES = """examples:
 TASK is a task of `jaxsim tasks`, or the number of a level of the novelty catalogue. Before and
 after every --eval-every training episodes the agent is evaluated, without learning. DIR then holds
 records.parquet (one row an episode), curve.csv, curve.json and curve.png (mean performance in each
-evaluation, with its 95 % interval over the lifetimes), schedule.json, and checkpoints.
+evaluation, with its 95 % interval over the lifetimes), schedule.json, report.html (the curve for a
+browser), and checkpoints.
 
 SIGTERM and Ctrl-C save the run and end it with exit code 75. After that, or after it was killed,
 the same command with --resume continues it, with the same results. A finished run continues with

@@ -35,16 +35,18 @@ class TrainingCourse:
     every: int = 200
     evaluation: int = 20
 
+    def __post_init__(self) -> None:
+        for name, value in (("eval-every", self.every), ("eval-episodes", self.evaluation)):
+            if not 1 <= value <= MOST_EPISODES:
+                raise ValueError(f"{name} is {value}; it must be from 1 to {MOST_EPISODES}")
+
     def check(self, episodes: int) -> None:
-        """Check everything, for a number of training episodes.
+        """Check the task and its parameters, and a number of training episodes.
 
         Raises:
           ValueError: says what to change.
         """
         registry.make(self.task, dict(self.parameters))
-        for name, value in (("eval-every", self.every), ("eval-episodes", self.evaluation)):
-            if not 1 <= value <= MOST_EPISODES:
-                raise ValueError(f"{name} is {value}; it must be from 1 to {MOST_EPISODES}")
         if not 1 <= episodes <= self.most_episodes:
             raise ValueError(
                 f"episodes is {episodes}; it must be from 1 to {self.most_episodes} with an "

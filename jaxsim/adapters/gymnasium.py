@@ -16,7 +16,8 @@ Observations are float32 vectors (`jaxsim.spaces.flatten`), or uint8 pictures (H
 environment made with `image={...}` (`jaxsim.imaging`); actions are integers. Every number of an
 episode follows from the seed: the same seed gives the same episodes. A vector environment seeded
 with s gives lane i the seed s + i, and that lane plays the episodes of a single environment seeded
-with s + i (in mode NEXT_STEP, as long as the single one is reset right after each end).
+with s + i, up to rounding (in mode NEXT_STEP, as long as the single one is reset right after each
+end; in mode SAME_STEP later episodes have other starts).
 
 `render_mode="rgb_array"` draws the room from the side and from above (`jaxsim.render`).
 

@@ -92,7 +92,8 @@ def none(memory, observation, key):
             lambda *a: (none(*a)[0], jax.tree.map(jnp.atleast_1d, none(*a)[1]), a[0]),
             "input 2 has shape",
         ),
-        (lambda *a: (*none(*a)[:2], (a[0], a[0])), "trees 0 and 1 do not match"),
+        (lambda *a: (*none(*a)[:2], (a[0], a[0])), "the memory of `act` has another structure"),
+        (lambda *a: none(*a)[0], r"`act` must return \(action, prediction, memory\)"),
         (lambda *a: (*none(*a)[:2], a[0] + 0.5), "dtype"),
         (lambda *a: (jnp.float32(1), *none(*a)[1:]), "action has dtype float32"),
     ],
@@ -126,6 +127,7 @@ def test_an_agent_whose_function_fails_is_refused_before_anything_is_written(
     monkeypatch.chdir(tmp_path)
     assert cli.main([*command, str(path)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"jaxsim: agent {path} cannot play CartPole3D: ")
+    line = PUSHER.split("jnp.int32(1)")[0].count("\n") + 1
+    assert error.startswith(f"jaxsim: agent {path}, line {line} cannot play CartPole3D: ")
     assert "lean" in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()

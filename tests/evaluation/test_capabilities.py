@@ -173,6 +173,8 @@ def test_a_lifetime_spans_syllabi_with_one_memory(toys, capsys):
     np.testing.assert_array_equal(both.columns["reward"][:, :9], one.columns["reward"])
     words = ["--agent", "checkpoint:one", *WORDS[2:]]
     assert cli.main(["run", "second.json", "--out", "on", *words]) == 0
+    assert cli.main(["score", "one", "on", "./one"]) == 2
+    assert "one is given twice" in capsys.readouterr().err
     assert cli.main(["score", "one", "on", "--json", "scores.json"]) == 0
     assert "continual learning" in capsys.readouterr().out
     scores = json.loads(Path("scores.json").read_text())

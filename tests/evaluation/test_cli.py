@@ -507,9 +507,10 @@ def test_results_name_no_place_on_this_machine(demo, tmp_path_factory):
             assert str(tmp_path_factory.getbasetemp()).encode() not in content, path.name
 
 
-def test_output_that_nobody_reads_to_its_end():
+@pytest.mark.parametrize("name", ["tasks", "metrics"])  # the second prints with rich
+def test_output_that_nobody_reads_to_its_end(name):
     """As in `jaxsim tasks | head`."""
-    command = [sys.executable, "-m", "evaluation.cli", "tasks"]
+    command = [sys.executable, "-m", "evaluation.cli", name]
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     reader.stdout.close()
     assert (reader.wait(120), reader.stderr.read()) == (0, "")

@@ -268,6 +268,8 @@ def test_results_of_logs_are_compared(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("COLUMNS", "160")
     results_of("a", [5.0, 6.0, 7.0, 8.0])
     results_of("b", [1.0, 2.0, 3.0, 7.5])
+    assert cli.main(["compare", "a", "b", "--json", "c.html"]) == 2
+    assert "json is c.html, the name of the page beside it" in capfd.readouterr().err
     assert cli.main(["compare", "a", "b", "--json", "c.json"]) == 0
     captured = capfd.readouterr()
     assert captured.err == "" and "avg_train_perf" in captured.out

@@ -343,7 +343,10 @@ COMMANDS = {
         {"time": "minutes"},
     ),
     "sweep join": Command(
-        "sweep join x y --out z", (PLACE, "evaluation.l2m.shards.join"), {"overwrite": ""}
+        "sweep join x y --out z",
+        (LOAD_ROWS, PLACE, "evaluation.l2m.shards.join"),
+        {"overwrite": "", "metric": "m.py"},
+        {"metric": "texts command"},
     ),
     "compare": Command(
         "compare a.parquet b.parquet --json j.json",

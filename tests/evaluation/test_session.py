@@ -85,6 +85,11 @@ def test_both_engines_show_agents_the_same_pictures_of_several_worlds():
     assert len(set(both.columns["length"].ravel().tolist())) > 2
 
 
+def test_a_pure_agent_needs_a_player():
+    with pytest.raises(TypeError, match=r"busy is a pure agent; pass session\.PurePlayer\(agent\)"):
+        session.play(schedule(), toy.busy)
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

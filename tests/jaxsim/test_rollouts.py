@@ -339,6 +339,11 @@ def test_cheap_ticks_lose_nothing_on_lines(x64):
     check_cheap_ticks([(202, "hard")], 1024, share=0.99)
 
 
+def test_the_name_of_an_agent_is_no_agent(cartpole):
+    with pytest.raises(TypeError, match=r"agent is 'pd'; it must be an Agent, as jaxsim\.agents"):
+        jaxsim.rollout(*cartpole, "pd", 4)
+
+
 def test_what_has_no_score_is_refused_with_what_to_pass():
     env, params = jaxsim.make("CartPole3D-v0")
     wrapped = FlattenObservation(AutoReset(env))

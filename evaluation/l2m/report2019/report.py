@@ -229,12 +229,22 @@ class MetricsReport(ABC):
                 log_frame(self.table), phase_frame(self.table.blocks), self.metrics_df.copy()
             )
             values = as_values(returned, self.metrics_df, self.table.blocks)
+            self._check_new(values)
             self._remember(values)
         except MetricError as error:
             return MetricResult(metric, None, str(error), failed=True)
-        except Exception as error:  # a user's metric may raise anything
+        except (Exception, SystemExit) as error:  # a user's metric may raise anything
             return MetricResult(metric, None, f"{type(error).__name__}: {error}", failed=True)
         return MetricResult(metric, values)
+
+    def _check_new(self, values: Values) -> None:
+        """Check that no earlier metric has averages of the same names."""
+        earlier = (result.values for result in self.results if result.values is not None)
+        names = {name for result in earlier for name in result.averaged}
+        if common := [name for name in values.averaged if name in names]:
+            raise MetricError(
+                f"there are two metrics of the name {common[0]!r}; give the function another one"
+            )
 
     def _remember(self, values: Values) -> None:
         """Add the numbers of a metric to those for later metrics."""

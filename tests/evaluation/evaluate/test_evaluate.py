@@ -1,5 +1,6 @@
 """`jaxsim evaluate`: against rollouts, and what it says to wrong input."""
 
+import contextlib
 import json
 import sys
 
@@ -10,6 +11,7 @@ import jaxsim
 from evaluation import cli, processor, scanner
 from evaluation.evaluate import job as evaluate_job
 from evaluation.evaluate.job import AgentComparison, run
+from evaluation.report import terminal
 from jaxsim import agents, backend
 from jaxsim.worlds.sharing import shared
 
@@ -136,6 +138,8 @@ def test_calls_are_short_and_those_of_different_programs_come_first():
         (["pd", "--task", "CartPole3DLeans"], "evaluate CartPole3D instead"),
         (["pd", "--quiet"], "--quiet shows nothing"),
         (["pd", "--json", "."], "is a folder"),
+        (["pd", "--level", "51"], "level 51 is of CartPole2D; pass --task CartPole2D"),
+        (["pd", "--task", "CartPole", "--level", "203"], "pass --task CartPole3D"),
     ],
 )
 def test_wrong_input_is_one_line(arguments, words, capsys):
@@ -148,3 +152,28 @@ def test_an_agent_that_cannot_play_the_task_is_one_line(capsys):
     assert cli.main(["evaluate", "pd", "--task", "CartPole", "--episodes", "64"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("jaxsim: agent pd cannot play CartPole: ") and error.count("\n") == 1
+
+
+def test_numbers_are_written_before_a_reader_can_close_the_pipe(tmp_path, monkeypatch):
+    """The bar's last line and the table meet the closed pipe of `| head`."""
+
+    def closed(*_, **__):
+        raise BrokenPipeError
+
+    class Closed:
+        print = closed
+
+    @contextlib.contextmanager
+    def bar(*_):
+        yield lambda done, total: None
+        closed()
+
+    monkeypatch.setattr(terminal, "unless_quiet", lambda _: Closed())
+    monkeypatch.setattr(terminal, "progress_bar", bar)
+    monkeypatch.setattr(evaluate_job, "run", lambda *_: [])
+    file = tmp_path / "e.json"
+    words = ["nothing", "--task", "CartPole2D", "--episodes", "4", "--json", str(file)]
+    arguments = cli.build_parser().parse_args(["evaluate", *words])
+    with pytest.raises(BrokenPipeError):
+        arguments.handler(arguments)
+    assert json.loads(file.read_text())["rows"] == []

@@ -385,7 +385,12 @@ DECORATED = "from evaluation.metrics import metric\n@metric()\ndef a({}):\n    r
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "is not a Python file"),
+        (None, "there is no file"),
+        ("def a(x, n):\n    raise SystemExit(0)\n", "metric 'a' failed: SystemExit: 0"),
+        ("raise SystemExit(0)", "cannot be loaded: SystemExit: 0"),
+        ("def a(x, n):\n    return n * 1j\n", "metric 'a' failed: TypeError: complex numbers"),
+        ("def a(values, nosuch): ...\n", "has no metric; define a function of (values, counts)"),
+        ("def a(values, baseline): ...\n", "metric 'a' asks for baseline; here it can have"),
         ("def a(x, n): ...\ndef b(x, n): ...\n", "has 2 metrics; name one of a, b"),
         ("A = 1\n", "has no metric; define a function of (values, counts)"),
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),

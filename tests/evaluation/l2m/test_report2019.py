@@ -706,8 +706,9 @@ def test_the_examples_can_be_added(log, capsys, name):
     [
         (["-syllabus_subtype", "ANT_X"], "syllabus_subtype must be one of"),
         (["-syllabus_type", "robot"], "syllabus_type must be agent or class, not 'robot'"),
-        (["-metric", "nothing.py"], "is not a Python file"),
-        (["-metric", "nothing.py:Name"], "is not a Python file"),
+        (["-metric", "nothing.py"], "there is no file nothing.py"),
+        (["-metric", "nothing.py:Name"], "there is no file nothing.py"),
+        (["-metric", str(ROOT)], "is not a Python file"),
         (["-metric", str(ROOT / "examples/metrics/worst_tenth.py:Best")], "no metric 'Best'"),
     ],
 )
@@ -724,6 +725,22 @@ def test_a_metric_that_fails_makes_the_exit_code_1(log, tmp_path, capsys):
     file.write_text("def bad(values, counts):\n    return 1 / 0\n")
     assert calc_metrics(["-log_dir", str(log), "-metric", str(file)]) == 1
     assert "Not Calculated: metric 'bad' failed: ZeroDivisionError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def recovery_time(values, counts):\n    return counts\n", "there are two metrics"),
+        ("def leaving(values, counts):\n    raise SystemExit(0)\n", "SystemExit: 0"),
+    ],
+)
+def test_a_metric_that_takes_a_name_or_leaves_is_not_calculated(log, tmp_path, capsys, text, words):
+    file = tmp_path / "bad.py"
+    file.write_text(text)
+    assert calc_metrics(["-log_dir", str(log), "-metric", str(file)]) == 1
+    out = capsys.readouterr().out
+    (line,) = (line for line in out.splitlines() if line.startswith("Not Calculated: "))
+    assert words in line and "Metric: Recovery Time\nAveraged Value: {" in out
 
 
 def test_the_modules_can_be_run():

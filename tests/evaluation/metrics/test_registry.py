@@ -52,6 +52,23 @@ def test_a_metric_takes_fields_by_name():
     np.testing.assert_array_equal(compute(row, LIFETIME).values, [1, 1 / 3])
 
 
+def test_a_plain_function_takes_two_fields_by_name_or_values_and_counts_by_place():
+    def trained(train, values):
+        return train * np.nansum(values, axis=1)
+
+    def last(x, n):
+        return np.nansum(x, axis=1) / n
+
+    def slip(values, conuts):
+        return values
+
+    row = row_of(trained)
+    assert row.needs == ("train", "values") and not hasattr(trained, "metric_row")
+    np.testing.assert_allclose(compute(row, LIFETIME).values, [0.4, 0])
+    np.testing.assert_allclose(compute(row_of(last), LIFETIME).values, [0.2, 0.5])
+    assert row_of(slip) is None
+
+
 @pytest.mark.parametrize(
     ("scope", "result", "shape"),
     [("block", [1, 2], (2,)), ("task", [1, 2], (2,)), ("lifetime", 3, ())],

@@ -200,6 +200,7 @@ def test_settings_as_json():
         ("[cartpole]\nbudget = 2\n", 2, 1, "'budget' is 2.0; it must be a number from -1 to 1"),
         ("[cartpole]\ntrial = 4\n", 2, 1, "did you mean 'trials'"),
         ("novelty = 203\n", 1, 1, "not an ini file"),
+        ("", 1, 1, "there are no settings"),
         ('{"format": "other"}', 1, 12, "must be 'jaxsim-sailon-1'"),
     ],
 )

@@ -371,6 +371,7 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
         (("--difficulties", "easy,soft"), "soft"),
         (("--trials", "0"), "'trials' is 0"),
         (("--button", "50"), "button is 50; it must be from 0 to 45"),
+        (("--episodes", "-1"), "episodes is -1; it must be at least 1"),
         (("--baseline", "worst"), "unknown agent 'worst'"),
         (("--chunk", "3"), "chunk is 3"),
         (("--starts", "here"), "'starts' is 'here'"),
@@ -398,6 +399,9 @@ def test_analyze_the_generator_s_own_files(recorded_data, tmp_path, capsys):
     (hidden, visible) = json.loads((out / "report.json").read_text())["cells"]
     assert (hidden["cdt"], hidden["mean_delay"], hidden["false_alarms"]) == (0.5, 1.5, 0.25)
     assert visible["cdt"] is None
+    assert run("analyze", agent, "--out", tmp_path / "alone") == 0
+    title = capsys.readouterr().out
+    assert ", no baseline, with 95 % intervals" in title and "unnamed, baseline unnamed" in output
     assert run("analyze", agent, "--baseline", baseline, "--out", out) == 2
     assert "is not empty" in capsys.readouterr().err
 

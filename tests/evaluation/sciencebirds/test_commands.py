@@ -4,6 +4,7 @@ import csv
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -236,6 +237,15 @@ META = """<config_generation>
   </trial></trials>
 </config_generation>
 """
+
+
+def test_a_demo_without_a_server_says_what_to_start(capsys):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # bound, but nothing listens
+        port = free.getsockname()[1]
+        assert cli.main(["sciencebirds", "demo", "--port", str(port)]) == 1
+    error = capsys.readouterr().err
+    assert f"nothing listens at 127.0.0.1, port {port}; start jaxsim sciencebirds serve" in error
 
 
 @pytest.mark.slow

@@ -366,6 +366,9 @@ def test_the_rate_is_that_of_the_newest_units(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "RECENT", 2)
     assert at(1070.0) == pytest.approx(60 / 40)
     assert progress.status(units_of_a_pack(tmp_path / "new")).rate is None
+    for number, moment in ((5, 1000.0), (0, 1000.5), (7, 1000.9)):  # written at once
+        os.utime(small.finished(plan)[number][0].rows, (0, moment))
+    assert progress.status(plan, lambda: 1000.9).rate is None
 
 
 def test_a_unit_that_was_played_since_has_not_failed(tmp_path):

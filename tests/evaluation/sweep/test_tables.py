@@ -1,5 +1,6 @@
 """Tables and pictures of merged results, files for schedulers, and shards of one run."""
 
+import argparse
 import csv
 import io
 import json
@@ -13,7 +14,8 @@ import pytest
 
 from evaluation import cli, sweep
 from evaluation.logs import learnkit, read_columns
-from evaluation.sweep import launch, merging, playing, report, tables
+from evaluation.report import terminal
+from evaluation.sweep import handlers, launch, merging, playing, report, tables
 from tests.evaluation.report.test_html import at, check_page, read
 from tests.evaluation.sweep import small
 from tests.evaluation.sweep.test_bases import SYLLABUS
@@ -334,6 +336,10 @@ def test_joined_shards_are_the_whole_run(tmp_path, capsys):
     assert small.sweep("join", *parts, "--out", tmp_path / "joined") == 0
     for name in ("records.parquet", "schedule.json", "report.json"):
         assert (tmp_path / "joined" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert (
+        "sweep join part-2 part-1 part-3 --out joined"
+        in (tmp_path / "joined" / "report.html").read_text()
+    )
     capsys.readouterr()
     assert small.sweep("join", *parts[:2], parts[0], "--out", tmp_path / "twice") == 2
     assert "are there twice" in capsys.readouterr().err
@@ -342,3 +348,48 @@ def test_joined_shards_are_the_whole_run(tmp_path, capsys):
     for shard, words in (("0/3", "it must be I/N"), ("3", "it must be I/N"), ("12/12", "only 11")):
         assert cli.main([*run, "--shard", shard, "--out", str(tmp_path / "x")]) == 2
         assert words in capsys.readouterr().err
+
+
+def test_shards_with_metrics_of_their_own_are_joined_with_them(tmp_path, capsys):
+    syllabus, own = tmp_path / "s.json", tmp_path / "own.py"
+    syllabus.write_text(SYLLABUS)
+    own.write_text(
+        "def largest(values, counts):\n    return values.max(-1, where=values > 0, initial=0)\n"
+    )
+    run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "4", "--quiet"]
+    run += ["--window", "3", "--metric", str(own)]
+    for words, out in ((), "whole"), (("--shard", "1/2"), "one"), (("--shard", "2/2"), "two"):
+        assert cli.main([*run, *words, "--out", str(tmp_path / out)]) == 0
+    join = ("join", tmp_path / "one", tmp_path / "two", "--out", tmp_path / "joined")
+    assert small.sweep(*join) == 2
+    assert "the custom metrics largest; pass the same --metric" in capsys.readouterr().err
+    assert not (tmp_path / "joined").exists()
+    assert small.sweep(*join, "--metric", own) == 0
+    page = (tmp_path / "joined" / "report.html").read_text()
+    assert "sweep join one two --metric own.py --out joined" in page
+    files = [tmp_path / name / "report.json" for name in ("whole", "joined")]
+    assert files[0].read_bytes() == files[1].read_bytes() and b"largest" in files[0].read_bytes()
+
+
+def test_a_table_is_written_before_a_reader_can_close_the_pipe(tmp_path, monkeypatch):
+    class Closed:
+        def print(self, *_):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(terminal, "console", Closed)
+    monkeypatch.setattr(tables, "table", lambda *_: None)
+    monkeypatch.setattr(tables, "rich_table", lambda _: None)
+    monkeypatch.setattr(tables, "csv_text", lambda _: "a\n1\n")
+    with pytest.raises(BrokenPipeError):
+        handlers.table(
+            argparse.Namespace(
+                folder=tmp_path,
+                rows=None,
+                columns=None,
+                metric=None,
+                where=(),
+                csv=tmp_path / "t.csv",
+                plot=None,
+            )
+        )
+    assert (tmp_path / "t.csv").read_text() == "a\n1\n"

@@ -84,6 +84,8 @@ def test_tasks_of_the_command_line(arguments, expected):
         (["Toy", "--episodes", "1000001"], "episodes is 1000001; it must be from 1 to 1000000"),
         (["Toy", "--episodes", "0"], "episodes is 0; it must be from 1 to 1000000"),
         (["Toy", "--eval-every", "0", "--episodes", "5"], "eval-every is 0; it must be from 1"),
+        (["Toy", "--eval-every", "0"], "eval-every is 0; it must be from 1"),
+        (["Toy", "--eval-every", "0", "--minutes", "1"], "eval-every is 0; it must be from 1"),
         (["Toy", "--eval-episodes", "-1"], "eval-episodes is -1; it must be from 1"),
         (["Toy", "--minutes", "0"], "minutes is 0; it must be above 0"),
         (["Toy", "--minutes", "nan"], "minutes is nan; it must be above 0"),
