@@ -153,8 +153,8 @@ def play(
       The records of all episodes.
 
     Raises:
-      ValueError: a count or seed out of bounds, memories of another number of lifetimes, or tasks
-        that do not fit together.
+      ValueError: a count or seed out of bounds, memories of another number of lifetimes, tasks
+        that do not fit together, or a prediction of novelty out of its bounds.
     """
     check_lifetimes(lifetimes, first_lifetime)
     check_width(width)
@@ -176,6 +176,22 @@ def play(
         "versions": {"jaxsim-novelty": __version__, "jax": jax.__version__},
     }
     return Records(schedule, columns, run.tasks.novelty_levels, first_lifetime, metadata)
+
+
+def _check_predictions(agent: Agent, columns: dict[str, np.ndarray]) -> None:
+    """Refuse predictions of novelty that are none, as the session does.
+
+    Raises:
+      ValueError: a level below 0, a probability or a threshold that is not in [0, 1].
+    """
+    for name, most in (("predicted_level", np.inf), ("predicted_probability", 1), ("threshold", 1)):
+        wrong = columns[name][~((columns[name] >= 0) & (columns[name] <= most))]
+        if wrong.size:
+            bounds = "0 or more" if most == np.inf else "from 0 to 1"
+            what = name.removeprefix("predicted_")
+            raise ValueError(
+                f"agent {agent.name} predicts a {what} of {wrong[0]:g}; it must be {bounds}"
+            )
 
 
 def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> JsonObject:
@@ -269,6 +285,7 @@ class _ScannerRun:
         for stretch in self.stretches(options.segment, rounds, ends):
             rows = crew.play(stretch.rounds)
             parts.append(self._columns(rows, stretch.rounds.count))
+            _check_predictions(self.agent, parts[-1])
             done, rounds = done + stretch.episodes, rounds + stretch.number
             if progress:
                 progress(done * lifetimes, self.schedule.num_episodes * lifetimes)

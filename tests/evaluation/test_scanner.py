@@ -764,3 +764,21 @@ def test_levels_with_many_blocks_share_a_schedule_with_others():
     # The original: .905, .681, .776 and .897, with standard deviations of about .25.
     assert flooded < nominal - 0.1 and lined < nominal - 0.02
     assert abs(supplied - 0.897) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ((-1, 0.5, 0.5), "a level of -1; it must be 0 or more"),
+        ((1, 7.0, 0.5), "a probability of 7; it must be from 0 to 1"),
+        ((1, jnp.nan, 0.5), "a probability of nan; it must be from 0 to 1"),
+        ((1, 0.5, -0.5), "a threshold of -0.5; it must be from 0 to 1"),
+    ],
+)
+def test_a_prediction_out_of_its_bounds_is_refused(numbers, words):
+    level, *rest = numbers
+    prediction = NoveltyPrediction(jnp.int32(level), *map(jnp.float32, rest))
+    wrong = Agent("wrong", lambda memory, observation, key: (jnp.int32(0), prediction, memory))
+    schedule = toy.schedule(("1.train", [repeat(3)]))
+    with pytest.raises(ValueError, match=f"agent wrong predicts {words}"):
+        play(schedule, wrong, lifetimes=2)
