@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.json_types import JsonObject
 from evaluation.metrics import DEFAULT_WINDOW, Numbers, Reason, syllabus_scores
 from evaluation.metrics.numerics import masked_mean
 from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import bootstrap_interval
-from evaluation.metrics.table import BY_NAME, CAPABILITIES
+from evaluation.metrics.statistics.summary import of_share
+from evaluation.metrics.table import BY_NAME, CAPABILITIES, SHARES
 from evaluation.records import Records
 from evaluation.report.blocks import lifetime_metrics
 from evaluation.report.entries import number
@@ -140,6 +142,17 @@ def _mean_of(run: Mapping[str, Numbers], names: Sequence[str]) -> Numbers | None
     return Numbers(np.where(count > 0, mean, np.nan), codes)
 
 
+def _interval(
+    scores: npt.NDArray[np.float64], names: Sequence[str], seed: int
+) -> tuple[float, float]:
+    """Interval of the mean over lifetimes; of one metric, that of the report."""
+    interval = bootstrap_interval(scores, seed, method="calibrated")
+    mean = Numbers(np.nanmean(scores), interval.reasons, interval.low, interval.high)
+    if SHARES.issuperset(names):
+        mean = of_share(mean, scores, np.isfinite(scores).sum())
+    return float(np.asarray(mean.low)), float(np.asarray(mean.high))
+
+
 def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) -> CapabilityScore:
     """Mean over syllabi of the means over lifetimes, with its interval.
 
@@ -150,10 +163,7 @@ def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) ->
     if not values:
         return CapabilityScore(np.nan, np.nan, np.nan, 0, names)
     means = np.array([np.nanmean(scores) for scores in values])
-    intervals = [bootstrap_interval(scores, seed, method="calibrated") for scores in values]
-    below, above = (
-        float(np.sqrt(np.sum((means - np.array([getattr(i, end) for i in intervals])) ** 2)))
-        for end in ("low", "high")
-    )
+    ends = np.array([_interval(scores, names, seed) for scores in values])
+    below, above = map(float, np.sqrt(np.sum((means[:, None] - ends) ** 2, axis=0)))
     mean, count = float(means.mean()), len(values)
     return CapabilityScore(mean, mean - below / count, mean + above / count, count, names)

@@ -15,7 +15,7 @@ from evaluation import cli, shims
 from evaluation.l2m.report2019.table import load_table
 from evaluation.logs import home
 from evaluation.metrics import Numbers
-from evaluation.metrics.statistics import bootstrap_interval
+from evaluation.metrics.statistics import bootstrap_interval, wilson
 from evaluation.records import read_run
 from evaluation.report.capabilities import capability_scores, lifetime_scores
 from evaluation.report.transfer import between_tasks
@@ -73,6 +73,16 @@ def test_of_one_syllabus_it_is_the_interval_of_the_report(lifetimes):
     assert (score.low, score.high) == pytest.approx((float(interval.low), float(interval.high)))
     (none,) = capability_scores([{"mean": numbers(values[:1])}]).values()
     assert np.isnan([none.metrics["mean"].low, none.metrics["mean"].high]).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_share_that_is_alike_in_all_lifetimes_is_not_certain(value):
+    scores = {name: numbers(np.full(4, value)) for name in ("true_alarm_rate", "cdt")}
+    capability = capability_scores([scores])["safety_and_monitoring"]
+    low, high = wilson(4 * value, 4, 0.95)
+    assert high - low > 0.4
+    for score in (*capability.metrics.values(), capability.averages["share"]):
+        assert (score.value, score.low, score.high) == pytest.approx((value, low, high))
 
 
 def test_the_report_of_a_run_has_the_scores_of_its_metrics():

@@ -149,7 +149,7 @@ def summarise_all(
         parts = {key: estimate.part(part).reshape(shape) for key, estimate in estimates.items()}
         counts, reasons = (whole[part].reshape(shape) for whole in (description.count, missing))
         if method == "calibrated" and name in SHARES:
-            parts["mean"] = _of_share(parts["mean"], array, counts, level)
+            parts["mean"] = of_share(parts["mean"], array, counts, level)
         summaries[name] = Summary(parts, counts, len(array), reasons)
         start = part.stop
     return summaries
@@ -160,8 +160,17 @@ def _bounds(bounds: Bounds, values: Floats) -> Floats:
     return np.stack([np.broadcast_to(bound, values.shape[1:]) for bound in bounds])
 
 
-def _of_share(mean: Numbers, values: Floats, counts: Integers, level: float) -> Numbers:
-    """The mean of a share with Wilson's interval if all values are zeros and ones."""
+def of_share(
+    mean: Numbers, values: Floats, counts: Integers, level: float = DEFAULT_LEVEL
+) -> Numbers:
+    """Give the mean of a share Wilson's interval where all values are zeros and ones.
+
+    Args:
+      mean: (...) with its bootstrap interval, which other shares keep.
+      values: (L, ...) of the lifetimes, NaN for missing ones.
+      counts: (...) values that are there.
+      level: coverage of the interval.
+    """
     finite = np.isfinite(values)
     yes_no = (~finite | np.isin(values, (0.0, 1.0))).all(axis=0) & (counts > 1)
     hits = np.where(finite & yes_no, values, 0).sum(axis=0)
