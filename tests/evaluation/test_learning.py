@@ -132,14 +132,14 @@ def test_steps_are_rows_of_observation_action_and_reward():
         return jax.tree.map(lambda leaf: jnp.full_like(leaf, seven.astype(leaf.dtype)), given)
 
     def act(memory, observation, key):
-        return jnp.int32(2), say(memory["final"][0][0]), memory
+        return jnp.int32(2), say(memory["final"][0][0] + 1), memory
 
     def trace(memory, observation, action):
         return observation["step"], action
 
     agent = Agent("reader", act, init, learn=learn, trace=trace)
     columns = play(toy.schedule(("1.train", [repeat(4)])), agent, width=2).columns
-    assert columns["predicted_level"].tolist() == [[-1, -1, 7, 7]] * 2
+    assert columns["predicted_level"].tolist() == [[0, 0, 8, 8]] * 2
 
 
 def test_what_an_episode_only_reads_is_not_copied():

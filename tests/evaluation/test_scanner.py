@@ -241,7 +241,7 @@ def test_init_once_begin_each_episode_learn_while_learning():
         return {**memory, "learned": memory["learned"] + 1}
 
     def act(memory, observation, key):
-        shown = say(memory["begun"], memory["drawn"], memory["learned"])
+        shown = say(memory["begun"], memory["drawn"], memory["learned"] / 64)
         return 0, shown, memory
 
     def arrays(key):
@@ -253,7 +253,7 @@ def test_init_once_begin_each_episode_learn_while_learning():
     learned = np.concatenate([[0], np.cumsum(learns(schedule))[:-1]])
     assert 0 < learned[-1] < episodes[-1]
     np.testing.assert_array_equal(columns["predicted_level"], np.tile(episodes + 1, (70, 1)))
-    np.testing.assert_array_equal(columns["threshold"], np.tile(learned, (70, 1)))
+    np.testing.assert_array_equal(64 * columns["threshold"], np.tile(learned, (70, 1)))
     drawn = columns["predicted_probability"]
     assert (drawn == drawn[:, :1]).all()
     assert len(np.unique(drawn)) == 70
@@ -399,7 +399,7 @@ def test_learning_is_from_all_episodes_of_a_round():
         return count + episodes.played.sum(), total + reward
 
     def act(memory, observation, key):
-        return 2, say(memory[0], memory[1]), memory
+        return 2, say(memory[0], memory[1] / 8), memory
 
     def init(key):
         return jnp.int32(0), jnp.float32(0)
@@ -410,7 +410,7 @@ def test_learning_is_from_all_episodes_of_a_round():
     # 0.75 is the reward of an episode; rounds have 2, 2 and 1, and the test does not teach.
     assert columns["predicted_level"].tolist() == [[0, 0, 2, 2, 4, 5, 5]] * 2
     expected = [[0, 0, 1.5, 1.5, 3, 3.75, 3.75]] * 2
-    assert columns["predicted_probability"].tolist() == expected
+    assert (8 * columns["predicted_probability"]).tolist() == expected
 
 
 @pytest.mark.parametrize("width", [0, -1, 5000])
@@ -422,7 +422,7 @@ def test_widths_that_cannot_be(width):
 @pytest.mark.requirement(138)
 def test_the_last_prediction_of_an_episode_counts():
     def act(memory, observation, key):
-        return 2, say(observation["step"], observation["step"] / 16, memory), memory + 1
+        return 2, say(observation["step"], observation["step"] / 16, memory / 16), memory + 1
 
     def begin(memory, key):
         return jnp.float32(0)
@@ -434,7 +434,7 @@ def test_the_last_prediction_of_an_episode_counts():
     # The last step that an agent acts on is the one before the end.
     assert columns["predicted_level"].tolist() == [[7, 0, 7]] * 2
     assert columns["predicted_probability"].tolist() == [[7 / 16, 0, 7 / 16]] * 2
-    assert columns["threshold"].tolist() == [[7, 0, 7]] * 2
+    assert columns["threshold"].tolist() == [[7 / 16, 0, 7 / 16]] * 2
 
 
 def test_the_hidden_first_step_is_nobodys():
