@@ -41,7 +41,7 @@ class _Episodes(NamedTuple):
 
     world: Leaf  # int32
     params: Sequence[Params]  # one a world
-    carry: StepCarry  # its state is one a world; only that of the lane's own world is valid
+    carry: StepCarry  # its state is one a world; only that of the lane's world is valid
     status: Status
 
 
@@ -173,7 +173,7 @@ def _stepped(
     action: Leaf,
     params: Sequence[Params],
 ) -> tuple[Step, Leaf]:
-    """A step of every world in all lanes, with the results of each lane's own."""
+    """A step of every world in all lanes, with the results of each lane's world."""
     after, results = [], []
     for env, state, values in zip(envs, states, params, strict=True):
         observation, state, *flags, info = env.step(key, state, action, values)

@@ -43,7 +43,7 @@ class EpisodeKeys(NamedTuple):
 
     @classmethod
     def of(cls, episode: rng.Words) -> "EpisodeKeys":
-        """Return the keys that follow from the episode's own, as in the lane engine."""
+        """Return the keys that follow from the key of an episode, as in the lane engine."""
         steps, none = rng.fold(episode, counters.STEP), jnp.zeros_like(episode.a)
         return cls(rng.fold(episode, counters.RESET), rng.fold(steps, none), steps, none)
 

@@ -21,7 +21,7 @@ or a `Numbers`, or set ``missing`` in the row.
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -189,25 +189,17 @@ def row_of(function: object) -> MetricRow | None:
     fields = set(inspect.signature(function).parameters) & set(Lifetime._fields)
     if len(fields) == 1:  # the other name may be a slip
         return None
-    decorated = metric()(_wrapped(function) if fields else _with_names(function))
-    return replace(decorated.metric_row, name=function.__name__)  # type: ignore[attr-defined]
-
-
-def _wrapped(function: ArrayFunction) -> ArrayFunction:
-    """A function that can have a row while the user's own stays without."""
-
-    @functools.wraps(function)
-    def call(**fields: Any) -> Any:
-        return function(**fields)
-
-    return call
+    # Another object, so that the user's function stays without a row.
+    same = functools.update_wrapper(functools.partial(function), function)
+    call: ArrayFunction = same if fields else _with_names(function)
+    metric(_first_line(function), name=function.__name__)(call)
+    return call.metric_row  # type: ignore[attr-defined]
 
 
 def _with_names(function: ArrayFunction) -> ArrayFunction:
     def call(values: Floats, counts: npt.NDArray[np.int64]) -> Any:
         return function(values, counts)
 
-    call.__doc__ = function.__doc__
     return call
 
 

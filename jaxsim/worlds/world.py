@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
@@ -121,6 +122,38 @@ class World(WholeSteps):
     def observe(self, state: State) -> Observation:
         """Return the observation of a state; see `jaxsim.env.Env.observe`."""
 
+    def ends(
+        self,
+        state: State,
+        new: State,
+        *,
+        fallen: jax.Array,
+        finite: jax.Array,
+        fell_before: jax.Array,
+    ) -> "Ends":
+        """Apply the rules of `jaxsim.env` for the end of episodes.
+
+        Args:
+          state: before the step, with `step` and `done`.
+          new: after it, finite or not.
+          fallen: whether the task ends with `new`.
+          finite: whether the numbers of `new` are.
+          fell_before: whether the task has ended with `state`.
+        """
+        running = ~state.done
+        limited = (new.step >= self.max_steps) | ~finite
+        # A nonfinite state is dropped, so that observations stay finite.
+        keep = running & finite
+        kept = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, state)
+        timed_out = state.step >= self.max_steps
+        return Ends(
+            replace(kept, done=state.done | fallen | limited),
+            terminated=jnp.where(running, fallen & finite, fell_before),
+            truncated=jnp.where(running, limited, timed_out | ~fell_before),
+            # Neither a fall nor a time limit: a nonfinite number ended the episode.
+            nonfinite=jnp.where(running, ~finite, ~(fell_before | timed_out)),
+        )
+
     # For `jaxsim.stepper`.
 
     def quick_step(
@@ -192,46 +225,12 @@ def ending(result: Step) -> jax.Array:
 
 
 class Ends(NamedTuple):
-    """How a step leaves episodes; leaves () or (L,) bool."""
+    """How a step leaves episodes; flags () or (L,) bool."""
 
+    state: State
     terminated: jax.Array
     truncated: jax.Array
     nonfinite: jax.Array
-    keep: jax.Array  # where the state after the step replaces the one before
-    done: jax.Array  # after the step
-
-
-def ends(
-    state: State,
-    new: State,
-    max_steps: int,
-    *,
-    fallen: jax.Array,
-    finite: jax.Array,
-    fell_before: jax.Array,
-) -> Ends:
-    """Apply the rules of `jaxsim.env` for the end of episodes.
-
-    Args:
-      state: before the step, with `step` and `done`.
-      new: after it, finite or not.
-      max_steps: steps after which an episode is truncated.
-      fallen: whether the task ends with `new`.
-      finite: whether the numbers of `new` are.
-      fell_before: whether the task has ended with `state`.
-    """
-    running = ~state.done
-    limited = (new.step >= max_steps) | ~finite
-    timed_out = state.step >= max_steps
-    return Ends(
-        terminated=jnp.where(running, fallen & finite, fell_before),
-        truncated=jnp.where(running, limited, timed_out | ~fell_before),
-        # Neither a fall nor a time limit: a nonfinite number ended the episode.
-        nonfinite=jnp.where(running, ~finite, ~(fell_before | timed_out)),
-        # A nonfinite state is dropped, so that observations stay finite.
-        keep=running & finite,
-        done=state.done | fallen | limited,
-    )
 
 
 class Attempt(NamedTuple):

@@ -82,6 +82,7 @@ def test_a_share_that_is_alike_in_all_lifetimes_is_not_certain(value):
     low, high = wilson(4 * value, 4, 0.95)
     assert high - low > 0.4
     for score in (*capability.metrics.values(), capability.averages["share"]):
+        # Ends are the mean less and plus a root of a square, which rounds.
         assert (score.value, score.low, score.high) == pytest.approx((value, low, high))
 
 

@@ -11,7 +11,7 @@ from jaxsim.parameters import Values
 from jaxsim.worlds.cartpole import dynamics, generate, sensors
 from jaxsim.worlds.cartpole.levels import PARAMETERS, params_from_values
 from jaxsim.worlds.cartpole.types import ACTIONS, Config, Observation, Params, Scalar, State
-from jaxsim.worlds.world import World, all_finite, configure, ends
+from jaxsim.worlds.world import World, all_finite, configure
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -53,20 +53,17 @@ class CartPole(World):
         new = _advance(state, self.checked(action), params)
         # A position of inf m is out of bounds, but did not end the episode.
         finite_before = all_finite(state, jnp.ndim(state.step))
-        end = ends(
+        end = self.ends(
             state,
             new,
-            self.config.max_steps,
             fallen=_has_fallen(new, params),
             finite=all_finite(new, jnp.ndim(state.step)),
             fell_before=state.done & _has_fallen(state, params) & finite_before,
         )
-        new = jax.tree.map(lambda a, b: jnp.where(end.keep, a, b), new, state)
-        new = State(new.motion, new.step, end.done)
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
         info = {"performance": share, "nonfinite": end.nonfinite}
         reward = (running & (state.step >= 0)).astype(self.config.dtype)
-        return sensors.observe(new), new, reward, end.terminated, end.truncated, info
+        return sensors.observe(end.state), end.state, reward, end.terminated, end.truncated, info
 
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of the rewards and performance of an episode by its length; (...) each."""

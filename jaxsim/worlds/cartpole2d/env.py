@@ -20,7 +20,7 @@ from jaxsim.worlds.cartpole2d.types import (
     State,
 )
 from jaxsim.worlds.cartpole3d.types import Observation
-from jaxsim.worlds.world import World, all_finite, configure, ends
+from jaxsim.worlds.world import World, all_finite, configure
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -63,20 +63,17 @@ class CartPole2D(World):
         rng.words(key)  # nothing is drawn; this rejects a raw key, as in every world
         running = ~state.done
         new = _advance(state, self.checked(action), params)
-        end = ends(
+        end = self.ends(
             state,
             new,
-            self.config.max_steps,
             fallen=_has_fallen(new, params),
             finite=all_finite(new, jnp.ndim(state.step)),
             fell_before=state.done & _has_fallen(state, params),
         )
-        new = jax.tree.map(lambda a, b: jnp.where(end.keep, a, b), new, state)
-        new = replace(new, done=end.done)
         share = (state.step + running).astype(self.config.dtype) / REWARD_STEPS
         info = {"performance": jnp.minimum(share, 1.0), "nonfinite": end.nonfinite}
         reward = jnp.where(running, share, 0.0)
-        return sensors.observe(new), new, reward, end.terminated, end.truncated, info
+        return sensors.observe(end.state), end.state, reward, end.terminated, end.truncated, info
 
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of the rewards and performance of an episode by its length; (...) each."""

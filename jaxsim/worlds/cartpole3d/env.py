@@ -55,7 +55,6 @@ from jaxsim.worlds.world import (
     all_finite,
     configure,
     ending,
-    ends,
     rows_of,
 )
 
@@ -294,19 +293,17 @@ class CartPole3D(World):
         read = {"reported": (), "late": slots.late_finiteness(new) if new.late else ()}
         numbers = vars(new) | read | {"blocks": slots.finiteness(new)}
         finite = backend.mask(all_finite(numbers, jnp.ndim(state.step)), one)
-        end = ends(
+        end = self.ends(
             state,
             new,
-            self.config.max_steps,
             fallen=backend.mask(_fallen(new, params), one),
             finite=finite,
             fell_before=state.done & _fallen(state, params),
         )
-        new = jax.tree.map(lambda a, b: jnp.where(end.keep, a, b), new, state)
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
         info = {"performance": share, "nonfinite": end.nonfinite}
         reward = jnp.where(running, share, 0.0)
-        new = replace(slots.outward(new), done=end.done)
+        new = slots.outward(end.state)
         return sensors.observe(new), new, reward, end.terminated, end.truncated, info
 
 

@@ -350,23 +350,23 @@ def test_joined_shards_are_the_whole_run(tmp_path, capsys):
         assert words in capsys.readouterr().err
 
 
-def test_shards_with_metrics_of_their_own_are_joined_with_them(tmp_path, capsys):
-    syllabus, own = tmp_path / "s.json", tmp_path / "own.py"
+def test_shards_with_custom_metrics_are_joined_with_them(tmp_path, capsys):
+    syllabus, metrics = tmp_path / "s.json", tmp_path / "m.py"
     syllabus.write_text(SYLLABUS)
-    own.write_text(
+    metrics.write_text(
         "def largest(values, counts):\n    return values.max(-1, where=values > 0, initial=0)\n"
     )
     run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "4", "--quiet"]
-    run += ["--window", "3", "--metric", str(own)]
+    run += ["--window", "3", "--metric", str(metrics)]
     for words, out in ((), "whole"), (("--shard", "1/2"), "one"), (("--shard", "2/2"), "two"):
         assert cli.main([*run, *words, "--out", str(tmp_path / out)]) == 0
     join = ("join", tmp_path / "one", tmp_path / "two", "--out", tmp_path / "joined")
     assert small.sweep(*join) == 2
     assert "the custom metrics largest; pass the same --metric" in capsys.readouterr().err
     assert not (tmp_path / "joined").exists()
-    assert small.sweep(*join, "--metric", own) == 0
+    assert small.sweep(*join, "--metric", metrics) == 0
     page = (tmp_path / "joined" / "report.html").read_text()
-    assert "sweep join one two --metric own.py --out joined" in page
+    assert "sweep join one two --metric m.py --out joined" in page
     files = [tmp_path / name / "report.json" for name in ("whole", "joined")]
     assert files[0].read_bytes() == files[1].read_bytes() and b"largest" in files[0].read_bytes()
 
