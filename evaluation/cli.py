@@ -277,7 +277,10 @@ def _from_inside(error: BaseException) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        text = f"{error.filename}: {error.strerror}"  # without the number
+    return " ".join(text.split()) or type(error).__name__
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -102,7 +102,10 @@ def player(
         if agents.file_of(name):  # records name the file, to distinguish it from built-in agents
             agent = replace(agent, name=name)
         return SavedAgent(agent, name)
-    agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)), schedule)
+    directory = name.removeprefix(PREFIX)
+    if not directory:
+        raise ValueError(f"agent {name!r} names no directory; write {PREFIX}DIR")
+    agent, memory, origin = _loaded(Path(directory), schedule)
     numbers = np.arange(first_lifetime, first_lifetime + lifetimes)
     memory = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], memory)
     return SavedAgent(replace(agent, name=name), agent.name, memory, origin)

@@ -18,7 +18,7 @@ from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.metrics.registry import MetricRow
 from evaluation.records import MEASURES, Records
 from evaluation.report import Report, html, summarise_records
-from evaluation.report.custom import check_needs
+from evaluation.report.custom_metrics import check_before_play
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 
@@ -69,9 +69,8 @@ class SyllabusRun(Playing):
             raise ValueError(
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
-        check_needs(self.rows)
         self.check_room(schedule.num_episodes, self.check_playing(schedule))
-        Tasks.of(schedule)
+        check_before_play(self.rows, schedule, Tasks.of(schedule).novelty_levels, self.measure)
         return schedule
 
     @property

@@ -2,33 +2,13 @@
 
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
-from evaluation.metrics.registry import MetricError, MetricRow, check_names, row_of
+from evaluation.metrics.registry import MetricRow, check_names, row_of
 from evaluation.metrics.table import BY_NAME
-
-RUN_FIELDS: Final = (
-    *("values", "counts", "train", "tasks", "task_names", "novel"),
-    *("probability", "threshold", "level"),
-)
-"""Fields of `Lifetime` that a run of a syllabus has; the last three only if the agent predicts."""
-
-
-def check_needs(rows: Sequence[MetricRow], fields: Sequence[str] = RUN_FIELDS) -> None:
-    """Check, before anything is played, that a run will have the fields that metrics need.
-
-    Raises:
-      MetricError: names the metric and the fields.
-    """
-    for row in rows:
-        if absent := [name for name in row.needs if name not in fields]:
-            raise MetricError(
-                f"metric {row.name!r} asks for {', '.join(absent)}; here it can have "
-                f"{', '.join(fields)}"
-            )
 
 
 def load_rows(texts: Iterable[str]) -> tuple[MetricRow, ...]:

@@ -9,11 +9,12 @@ import numpy as np
 from evaluation.json_types import JsonObject
 from evaluation.logs.export import task_labels
 from evaluation.metrics import Summary, summarise_all
-from evaluation.metrics.registry import Lifetime, MetricRow, over_all, over_lifetimes
+from evaluation.metrics.registry import Lifetime, MetricError, MetricRow, over_all, over_lifetimes
 from evaluation.metrics.table import bounds_of
-from evaluation.records import UNIT_MEASURES, Records
+from evaluation.records import COLUMNS, UNIT_MEASURES, Records
 from evaluation.report.entries import entry_of
 from evaluation.report.novelty import novel_variants, predictions_of
+from evaluation.schedule import Schedule
 
 
 class CustomNumbers:
@@ -90,6 +91,40 @@ def custom_numbers(
 ) -> CustomNumbers:
     """Compute custom metrics for every lifetime of a run; arguments as for `lifetimes_of`."""
     return CustomNumbers(rows, lifetimes_of(records, measure, tasks) if rows else ())
+
+
+def check_before_play(
+    rows: Sequence[MetricRow],
+    schedule: Schedule,
+    novelty_levels: np.ndarray,
+    measure: str = "performance",
+) -> None:
+    """Compute custom metrics of one lifetime of random numbers, so that few fail after all play.
+
+    Args:
+      rows: custom metrics.
+      schedule: what will be played.
+      novelty_levels: (P,) catalogue level of each variant of the schedule, 0 for none.
+      measure: column used as an episode's value.
+
+    Raises:
+      MetricError: as `CustomNumbers`, of these numbers.
+    """
+    if not rows:
+        return
+    generator = np.random.default_rng(0)
+    # Episodes of up to 200 steps with a reward of 1 each; the agent predicts novelty.
+    largest = {"length": 200, "reward": 200}
+    columns: dict[str, np.ndarray] = {
+        name: generator.uniform(0, largest.get(name, 1), size=(1, schedule.num_episodes)).astype(
+            dtype
+        )
+        for name, dtype in COLUMNS.items()
+    }
+    try:
+        custom_numbers(rows, Records(schedule, columns, novelty_levels), measure)
+    except MetricError as error:
+        raise MetricError(f"{error} (tried on random numbers before any play)") from error
 
 
 @dataclass(frozen=True)

@@ -217,8 +217,13 @@ def replay(path: Path, watch: ReplayObserver | None = None) -> Replay:
         elif "action" in message and not answered:
             answered = True
         elif "action" in message:
+            code = _code(str(path), number, message["action"])
+            if code is not None and episode.over:
+                # What follows can only differ as well.
+                differences.append(f"{number}: the episode is over before this action")
+                break
             steps += 1
-            performance = _step(str(path), number, episode, message["action"], watch)
+            performance = _step(code, episode, watch)
         elif "performance" in message and message["performance"] != performance:
             differences.append(f"{number}: performance is {performance}")
     return Replay(steps, tuple(differences))
@@ -241,26 +246,25 @@ def recorded(path: Path) -> tuple[list[JsonObject], list[int]]:
             answered = not training  # in training the label comes first
         elif "action" in message and not answered:
             answered = True
-        elif "action" in message and message["action"] != GIVE_UP:
-            actions.append(_code(str(path), number, message["action"]))
+        elif "action" in message:
+            code = _code(str(path), number, message["action"])
+            actions += [] if code is None else [code]
     return vectors, actions
 
 
-def _code(source: str, number: int, action: object) -> int:
+def _code(source: str, number: int, action: object) -> int | None:
+    """Code of an action; None for giving up."""
+    if action == GIVE_UP:
+        return None
     if action not in ACTIONS:
         raise ExperimentError(source, number, 1, f"{action!r} is not an action")
     return ACTIONS.index(str(action))
 
 
-def _step(
-    source: str, number: int, episode: Episode, action: object, watch: ReplayObserver
-) -> float:
+def _step(code: int | None, episode: Episode, watch: ReplayObserver) -> float:
     """Play an action; return the performance."""
-    if action == GIVE_UP:
+    if code is None:
         return 0.0
-    code = _code(source, number, action)
-    if episode.over:
-        raise ExperimentError(source, number, 1, "the episode is over before this action")
     watch.step(code)
     return performance_of(episode)
 

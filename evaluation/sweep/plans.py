@@ -128,6 +128,8 @@ def load(folder: Path | str) -> Plan:
     path = folder / FILE
     try:
         manifest = json.loads(path.read_bytes())
+    except NotADirectoryError as error:
+        raise ValueError(f"{folder} is a file; name the folder of a plan") from error
     except FileNotFoundError as error:
         raise ValueError(
             f"{folder} holds no plan; make one with: jaxsim sweep plan FILE --out {folder}"

@@ -124,9 +124,12 @@ def task_of(name: str, difficulty: str | None, values: Sequence[str]) -> tuple[s
     """
     pairs = dict(map(parameter, values))
     if not name.isdecimal():
+        spec = registry.spec(name)
         if difficulty is not None:
+            if "novelty/difficulty" not in spec.parameters:
+                raise ValueError(f"{name} has no difficulties; the levels of CartPole3D have them")
             pairs["novelty/difficulty"] = difficulty
-        return name, tuple(sorted(registry.spec(name).expand(pairs).items()))
+        return name, tuple(sorted(spec.expand(pairs).items()))
     if difficulty is not None and difficulty not in DIFFICULTIES:
         allowed = ", ".join(DIFFICULTIES)
         raise ValueError(f"difficulty is {difficulty!r}; it must be one of {allowed}")

@@ -16,10 +16,10 @@ from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
 from evaluation.report import html
-from evaluation.report.custom import check_needs
-from evaluation.report.custom_metrics import summarise_custom
+from evaluation.report.custom_metrics import check_before_play, summarise_custom
 from evaluation.report.novelty import summarise_novelty
 from evaluation.schedule import Schedule
+from evaluation.tasks import Tasks
 from evaluation.train.course import TrainingCourse
 from evaluation.train.curve import MEASURE, LearningCurve, plot
 
@@ -98,13 +98,15 @@ class TrainingRun(Playing):
             raise ValueError(
                 f"minutes is {self.minutes:g}; it must be above 0 and at most {MOST_MINUTES:g}"
             )
-        check_needs(self.rows)
         self.course.check(self.most_episodes)
         player = self.check_playing(self.schedule)
         lifetimes = () if self.logging is None else self.logging.lifetimes
         check_logged(lifetimes, self.first_lifetime, self.lifetimes)
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes, player)
+        # Without a limit but time, there are far more episodes than will be played.
+        trial = self.course.schedule(min(self.most_episodes, DEFAULT_EPISODES))
+        check_before_play(self.rows, trial, Tasks.of(trial).novelty_levels)
 
     def keeper(self, schedule: Schedule, player: SavedAgent, stop: Stop, say: Say) -> Checkpoints:
         """Return the checkpoints of the run, which one with more episodes can resume."""

@@ -70,6 +70,12 @@ def test_an_error_of_arrays_inside_is_not_shown_as_wrong_input(workplace, monkey
 
 # Bad input ----------------------------------------------------------------------------------------
 
+
+def test_a_file_that_is_missing_is_named_without_the_number_of_the_error(workplace, capsys):
+    assert cli.main(["sciencebirds", "serve", "--config", "absent.xml"]) == 2
+    assert capsys.readouterr().err == "jaxsim: absent.xml: No such file or directory\n"
+
+
 TRAIN = '{"instructions": [{"$phase": "1.train"}, %s]}'
 
 

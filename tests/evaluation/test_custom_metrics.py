@@ -7,13 +7,15 @@ import pytest
 
 from evaluation import cli
 from evaluation.l2m.syllabus import loads
-from evaluation.metrics import bootstrap_interval
+from evaluation.metrics import bootstrap_interval, metric
 from evaluation.metrics.novelty import Trials, custom_of_trials
+from evaluation.metrics.registry import row_of
 from evaluation.records import read_run
 from evaluation.report.compare import compare_records
 from evaluation.report.custom import load_rows
-from evaluation.report.custom_metrics import custom_numbers, lifetimes_of
+from evaluation.report.custom_metrics import check_before_play, custom_numbers, lifetimes_of
 from evaluation.report.summary import summarise_records
+from evaluation.tasks import Tasks
 from tests.evaluation import toy
 from tests.evaluation.test_report import made_up
 
@@ -120,19 +122,60 @@ def test_run_train_and_compare_take_the_file(file, tmp_path, monkeypatch, capsys
         assert "best_episode" in capsys.readouterr().out
         trained = json.loads((tmp_path / "t" / "curve.json").read_text())["metrics"]
         assert list(trained) == NAMES and len(trained["best_episode"]["blocks"]) == 3
-        bad = tmp_path / "bad.py"
-        bad.write_text("def bad(values, counts):\n    return counts * float('nan')\n")
-        assert (
-            cli.main(
-                ["run", "small.json", "--out", "c", "--quiet", *words[:4], "--metric", str(bad)]
-            )
-            == 2
-        )
-        assert "metric 'bad' returned a number that is not finite" in capsys.readouterr().err
-        assert not (tmp_path / "c" / "report.json").exists()
-        bad.write_text("from evaluation.metrics import metric\n@metric()\ndef bad(baseline): ...\n")
-        assert cli.main(["run", "small.json", "--out", "d", *words[:4], "--metric", str(bad)]) == 2
-        assert "metric 'bad' asks for baseline" in capsys.readouterr().err
-        assert not (tmp_path / "d").exists()
         agents.get.cache_clear()
     assert read_run(tmp_path / "a").num_lifetimes == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def bad(values, counts):\n    return counts * np.nan\n", "that is not finite, without"),
+        ("def bad(values, counts):\n    return values.mean()\n", "returned the shape ()"),
+        ("def bad(values, counts):\n    return values.sum(5)\n", "failed: AxisError"),
+        ("@metric()\ndef bad(baseline): ...\n", "asks for baseline; here it can have values"),
+        ("@metric(bounds=(2, 3))\ndef bad(counts): return 0 * counts\n", "lie between 2 and 3"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run", "small.json"], ["train", "Toy"]])
+def test_a_metric_that_fails_is_found_before_any_play(
+    command, source, message, tmp_path, monkeypatch, capsys
+):
+    def played(*values):
+        raise AssertionError("an environment was reset")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(toy.Toy, "reset", played)
+    (tmp_path / "small.json").write_text(SYLLABUS)
+    head = "import numpy as np\nfrom evaluation.metrics import metric\n"
+    (tmp_path / "bad.py").write_text(head + source)
+    with toy.registered():
+        assert cli.main([*command, "--out", "r", "--quiet", "--metric", "bad.py"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "metric 'bad' " in line and message in line
+    assert line.endswith("(tried on random numbers before any play)")
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("novel", [{"novelty/level": 205}, {"gravity": 5}])
+def test_the_trial_before_play_has_the_fields_of_a_run_with_predictions(novel, tmp_path):
+    instructions = [
+        {"$phase": "1.train"},
+        {"$repeat": {"$episode": "CartPole3D"}, "count": 40},
+        {"$phase": "1.test"},
+        {"$episode": "CartPole3D", **novel},
+    ]
+    schedule = loads(
+        json.dumps({"name": "novel", "contains": "episodes", "instructions": instructions})
+    )
+    calls = []
+
+    @metric()
+    def mine(values, probability, threshold, level, novel):
+        calls.append(novel)
+        assert ((probability >= 0) & (probability <= 1))[~np.isnan(values)].all()
+        return np.nanmax(values, axis=-1) + np.nanmin(level, axis=-1) * 0
+
+    rows = [row_of(mine)]
+    check_before_play(rows, schedule, Tasks.of(schedule).novelty_levels, "length")
+    (flags,) = calls
+    assert flags.tolist() == [False, True]

@@ -629,6 +629,22 @@ def test_a_transcript_replays(transcripts, starts):
     assert difference.startswith("6: cart.x_velocity is ")
 
 
+def test_an_action_after_the_end_is_a_difference(transcripts):
+    folder = transcripts(Scripted(steps=30))
+    path = folder / "trial-00000" / "episode-00002.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, *['{"action": "nothing"}'] * 250]))
+    result = replay(path)
+    end = len(lines) + 1 + result.steps - replay_steps(lines)
+    assert result.differences == (f"{end}: the episode is over before this action",)
+    assert result.steps <= 200
+
+
+def replay_steps(lines):
+    """Actions that the lines of a transcript of a testing episode play."""
+    return sum(set(json.loads(line)) == {"performance"} for line in lines)
+
+
 def test_a_transcript_of_an_episode_that_there_is_not(transcripts):
     folder = transcripts(Scripted(steps=1))
     path = folder / "training" / "episode-00000.jsonl"

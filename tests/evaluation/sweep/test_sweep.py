@@ -543,6 +543,8 @@ def test_a_plan_that_was_changed_is_refused(tmp_path):
         sweep.load(plan.folder)
     with pytest.raises(ValueError, match="holds no plan; make one with"):
         sweep.load(tmp_path)
+    with pytest.raises(ValueError, match="is a file; name the folder of a plan"):
+        sweep.load(path)
 
 
 def test_two_results_of_one_unit_are_named(tmp_path):
