@@ -218,7 +218,11 @@ def answer_at_once() -> None:
 class _Programs:
     """Compiled functions of one environment and view; states and outcomes are packed.
 
+    Pickled as environment and view, and made again where they are read.
+
     Attributes:
+      env: environment.
+      view: form in which observations are shown.
       draw: (keys, params) -> `StepCarry` before the hidden first step.
       quick: (running, action, params) -> (`StepCarry`, `StepOutcome`), which may not be right;
         `whole` where `env` has no `quick_step`.
@@ -226,6 +230,8 @@ class _Programs:
       observe: running -> observation of its state, as `view` gives it.
     """
 
+    env: Any
+    view: View
     draw: Callable[[EpisodeKeys, Packed], Packed]
     quick: Callable[[Packed, Leaf, Packed], tuple[Packed, Packed]]
     whole: Callable[[Packed, Leaf, Packed], tuple[Packed, Packed]]
@@ -241,7 +247,10 @@ class _Programs:
         if hasattr(env, "quick_step"):
             quick = jax.jit(partial(_advanced, env, view, env.quick_step))
         observe = jax.jit(partial(_observed, env, view))
-        return _Programs(jax.jit(partial(_drawn, env)), quick, whole, observe)
+        return _Programs(env, view, jax.jit(partial(_drawn, env)), quick, whole, observe)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Programs.of, (self.env, self.view)
 
 
 @jax.jit

@@ -63,7 +63,7 @@ stepper.answer_at_once()
 
 
 class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
-    """One environment for Gymnasium.
+    """One environment for Gymnasium; it can be copied and pickled, in the middle of an episode too.
 
     `info` carries `performance` in [0, 1] and `nonfinite`. After the end of an episode, `step`
     returns the same observation with reward 0 until `reset` is called.
@@ -103,6 +103,11 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
     def params(self) -> Params:
         """Its parameters."""
         return self._play.params
+
+    @property
+    def state(self) -> State:
+        """Its state, NumPy leaves, for `reset(options={"state": ...})`; None before a reset."""
+        return self._play.state
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -250,6 +255,11 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def params(self) -> Params:
         """Its parameters."""
         return self._play.params
+
+    @property
+    def state(self) -> State:
+        """States of all lanes, NumPy leaves (L, ...), for `reset(options={"state": ...})`."""
+        return self._play.inner
 
     def _lane_seeds(self, seed: int | Sequence[int]) -> Sequence[int]:
         if isinstance(seed, int | np.integer):

@@ -81,7 +81,8 @@ class Stream:
         actual: PyTreeDef = jax.tree.structure(state)
         if expected != actual:
             raise ValueError(
-                f"option {name!r} is not a state of this environment: {actual}, not {expected}"
+                f"option {name!r} is not a state of this environment; pass one that its attribute "
+                "state has given, or one of an environment with the same task and options"
             )
         pairs = zip(jax.tree.leaves(state), jax.tree.leaves(self.blank), strict=True)
         for leaf, blank in pairs:

@@ -1,5 +1,7 @@
 """The Gymnasium adapter: Gymnasium's own checks, and loops over the core environment."""
 
+import copy
+import pickle
 import runpy
 import sys
 import warnings
@@ -277,7 +279,7 @@ def test_reset_to_a_given_state_or_start(single):
     env = single.unwrapped
     env.reset(seed=1)
     observation, *_ = env.step(2)
-    state = env._play.state
+    state = env.state
     env.step(1)
     again, _ = env.reset(options={"state": state})
     np.testing.assert_allclose(again, observation, atol=1e-6)
@@ -287,13 +289,34 @@ def test_reset_to_a_given_state_or_start(single):
     assert first[0] == pytest.approx(float(first_state.reported.x), abs=1e-6)
     assert int(env._play.state.step) == 0
     for options, words in (
-        ({"state": {}}, "not a state"),
+        ({"state": {}}, "not a state of this environment; pass one that its attribute state"),
         ({"stat": state}, "unknown reset option 'stat'"),
         ({"state": jax.tree.map(lambda a: np.zeros(3), state)}, r"shape \(3,\)"),
         ({"state": state, "start": start}, "one of the options"),
     ):
         with pytest.raises(ValueError, match=words):
             env.reset(options=options)
+
+
+def test_a_state_of_other_settings_is_named():
+    few, many = (adapter.JaxsimEnv("CartPole3D", level=level) for level in (200, 108))
+    with pytest.raises(ValueError, match="or one of an environment with the same task and options"):
+        few.reset(options={"state": many._play.blank})
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_from_the_same_state(single, copied):
+    assert adapter.JaxsimEnv("CartPole-v1").state is None
+    single.reset(seed=4)
+    single.step(2)
+    other = copied(single)
+    assert other is not single
+    for action in (1, 0, 2):
+        expected, got = single.step(action), other.step(action)
+        np.testing.assert_array_equal(got[0], expected[0])
+        assert got[1:] == expected[1:]
+    single.step(1)
+    assert int(other.unwrapped.state.step) == int(single.unwrapped.state.step) - 1
 
 
 def test_a_given_state_takes_the_sensors_of_the_environment():
@@ -417,7 +440,7 @@ def test_vector_reset_to_given_states_or_starts(vectors, single):
             one = jax.tree.map(lambda leaf, lane=lane: leaf[lane], given)
             want, _ = env.reset(seed=lane, options={name: one})
             np.testing.assert_allclose(observation[lane], want, atol=1e-6)
-        states = envs._play.inner
+        states = envs.state
     with pytest.raises(ValueError, match="is not a state of this environment"):
         envs.reset(options={"state": None})
 
