@@ -130,6 +130,7 @@ def play(
     progress: Progress | None = None,
     memory: Memory = None,
     keeper: Keeper | None = None,
+    randomness: Sequence[int] | None = None,
 ) -> Records:
     """Play a schedule with a pure agent, many lifetimes at once.
 
@@ -148,6 +149,8 @@ def play(
       memory: initial memory of each lifetime, leaves (L, ...) in NumPy as in a `Snapshot`; None
         for the agent's own initial memory.
       keeper: says where to resume, and is called after each segment.
+      randomness: (L,) numbers of lifetimes whose starts and randomness these have, so that several
+        agents of one call can meet the same; None for each lifetime's own.
 
     Returns:
       The records of all episodes.
@@ -158,13 +161,14 @@ def play(
     """
     check_lifetimes(lifetimes, first_lifetime)
     check_width(width)
-    for leaf in jax.tree.leaves(memory):
-        if len(leaf) != lifetimes:
-            raise ValueError(f"memory is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
+    for what, leaves in (("memory", jax.tree.leaves(memory)), ("randomness", [randomness])):
+        for leaf in leaves:
+            if leaf is not None and len(leaf) != lifetimes:
+                raise ValueError(f"{what} is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
     numbers = range(first_lifetime, first_lifetime + lifetimes)
     counts = [block.count for block in schedule.blocks]
     parallel = max(width, unconnected(agent, lifetimes, counts))
-    run = _ScannerRun(schedule, agent, numbers, seed, parallel)
+    run = _ScannerRun(schedule, agent, numbers, seed, parallel, randomness)
     columns = run.play(options or MachineOptions(), progress, memory, keeper)
     fault = columns.pop("fault", None)
     metadata = {
@@ -200,11 +204,16 @@ def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> JsonO
         {
             "lifetime": first_lifetime + int(lane),
             "episode": int(np.argmax(fault[lane] > 0)),
-            "reason": agent.faults[int(fault[lane].max()) - 1],
+            "reason": _reason(agent, int(fault[lane].max())),
         }
         for lane in np.flatnonzero(fault.any(axis=1))
     ]
     return {"faults": faults} if faults else {}
+
+
+def _reason(agent: Agent, fault: int) -> str:
+    """Text of a fault; its number where the agent has no text for it."""
+    return agent.faults[fault - 1] if 1 <= fault <= len(agent.faults) else f"fault {fault}"
 
 
 def check_lifetimes(lifetimes: int, first_lifetime: int = 0) -> None:
@@ -259,9 +268,16 @@ class _ScannerRun:
     """A schedule with an agent and the lifetimes that play it."""
 
     def __init__(
-        self, schedule: Schedule, agent: Agent, numbers: range, seed: int, width: int
+        self,
+        schedule: Schedule,
+        agent: Agent,
+        numbers: range,
+        seed: int,
+        width: int,
+        randomness: Sequence[int] | None = None,
     ) -> None:
         self.schedule, self.agent, self.numbers, self.width = schedule, agent, numbers, width
+        self._randomness = numbers if randomness is None else randomness
         self.root, self.tasks = counters.root(seed), Tasks.of(schedule)
 
     def play(
@@ -303,9 +319,10 @@ class _ScannerRun:
             [world.env for world in self.tasks.worlds],
             [world.params for world in self.tasks.worlds],
             self.root,
-            np.asarray(self.numbers),
+            np.asarray(self._randomness),
             width=self.width,
             spread=options.spread(),
+            assigned=np.asarray(self.numbers),
         )
 
     def _start(self, crew: Crew) -> Snapshot:

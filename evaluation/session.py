@@ -374,7 +374,7 @@ class PurePlayer:
         self._begin, self._learn = jax.jit(agent.begin), jax.jit(agent.learn)
         self._act, self._enter = jax.jit(agent.act), jax.jit(agent.enter)
         self._trace = jax.jit(agent.trace) if agent.trace else None
-        words = rng.fold(counters.root(seed), lifetime, counters.AGENT)
+        words = rng.fold(counters.root(seed), jnp.uint32(lifetime), counters.AGENT)
         initial = jax.jit(agent.init)(rng.to_key(words))
         self._memory = jax.jit(agent.assign)(initial, jnp.uint32(lifetime))
         self._episode: Episode | None = None

@@ -7,7 +7,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from evaluation import memory, scanner
+from evaluation import agents, memory, scanner
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Pace, check_output
 from evaluation.checkpoints.loading import SavedAgent, player
@@ -117,6 +117,7 @@ class Playing:
             seed=self.seed,
             width=self.width,
             **({"knows": player.origin} if player.origin else {}),
+            **agents.files_of([player.built_in]),
         )
 
     def play(

@@ -85,6 +85,8 @@ def _grade(arguments: argparse.Namespace) -> int:
         raise ValueError("--memory-limit needs a process for the agent; leave out --no-isolate")
     memory = None if arguments.memory_limit is None else arguments.memory_limit * MIB
     shims.put_on_path()
+    if arguments.out is not None:
+        arguments.out.unlink(missing_ok=True)  # an agent that kills the grader leaves no old grade
     with contextlib.redirect_stdout(sys.stderr), contained():
         suite = loading.load_suite(arguments.suite)
         for case in suite.test_cases:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.arguments import Commands, add_command
+from evaluation.arguments import Commands, add_command, add_port
 
 if TYPE_CHECKING:
     from evaluation.gvgai.results import Announcer
@@ -84,7 +84,7 @@ def add_to(commands: Commands) -> None:
     )
     _add_agent(connect)
     _add_address(connect)
-    _add_rules(connect)
+    _add_track(connect)
     connect.set_defaults(handler=_connect)
 
     track = add_command(verbs, "track", "print a track, the default one if none is named", EXAMPLES)
@@ -143,7 +143,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
 
 def _add_address(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="(127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8080, metavar="N", help="0 for any (8080)")
+    add_port(parser, 8080, "0 for any")
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
@@ -185,9 +185,11 @@ def _run(arguments: argparse.Namespace) -> int:
     from evaluation.clock import SystemClock
     from evaluation.gvgai.agent import load_class
     from evaluation.gvgai.harness import run
+    from evaluation.gvgai.trial import check_numbers
 
     shims.put_on_path()
     track, agent = _given_track(arguments), load_class(arguments.agent)
+    check_numbers(arguments.seed, arguments.lifetime)  # before earlier results are replaced
     with _results(arguments, track, arguments.out) as announcer:
         trial = run(
             track,
@@ -204,11 +206,14 @@ def _run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.files import check_output_directory
     from evaluation.gvgai.server import TrackServer
+    from evaluation.gvgai.trial import check_numbers
 
     track, sessions = _given_track(arguments), arguments.sessions
     if sessions < 1:
         raise ValueError(f"sessions is {sessions}; it must be at least 1")
     lifetimes = range(arguments.lifetime, arguments.lifetime + sessions)
+    for lifetime in (lifetimes[0], lifetimes[-1]):
+        check_numbers(arguments.seed, lifetime)
     if arguments.out:
         check_output_directory(arguments.out, arguments.overwrite)
     code = FINISHED
@@ -240,18 +245,24 @@ def _connect(arguments: argparse.Namespace) -> int:
     from evaluation import shims
     from evaluation.gvgai.agent import load_class
     from evaluation.gvgai.client import connect
-    from evaluation.gvgai.rules import Rules
 
     shims.put_on_path()
-    rules, agent = _given_rules(arguments, Rules()), load_class(arguments.agent)
-    finished = connect(
-        agent,
-        rules,
-        host=arguments.host,
-        port=arguments.port,
-        form=arguments.form,
-        warn=_complain,
-    )
+    # A client measures its agent itself, so it needs the limits of the server's track.
+    track, agent = _given_track(arguments), load_class(arguments.agent)
+    try:
+        finished = connect(
+            agent,
+            track.rules,
+            host=arguments.host,
+            port=arguments.port,
+            form=arguments.form,
+            warn=_complain,
+        )
+    except ConnectionRefusedError as error:
+        raise ValueError(
+            f"nothing listens at {arguments.host}, port {arguments.port}; start "
+            "jaxsim gvgai serve first"
+        ) from error
     return FINISHED if finished else ENDED_EARLY
 
 

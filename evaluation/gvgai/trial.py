@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from evaluation.clock import Clock
@@ -115,7 +116,7 @@ class TrackLifetime:
         self._lifetime = lifetime
         self._session = Session(track.schedule, seed=seed, lifetime=lifetime)
         self._variants = track.schedule.block_variants()
-        self._key = rng.fold(counters.root(seed), lifetime)
+        self._key = rng.fold(counters.root(seed), jnp.uint32(lifetime))
         self._lane = _on_host(phases.first())
         self._form: Form = "JSON"
         self.reason = ""

@@ -264,16 +264,23 @@ def compute(row: MetricRow, lifetime: Lifetime, plain: bool = False) -> Numbers:
             f"metric {row.name!r} returned the shape {values.shape}; it must be {shape}, one "
             f"number per {row.scope}"
         )
+    # A trial without novelty has no episodes in its second block, so nothing counts there.
+    empty = np.zeros(values.shape, bool)
+    if row.scope == "block" and values.shape == shape:
+        empty = lifetime.counts == 0
+        values = np.where(empty, 0.0, values)
     finite = np.isfinite(values)
     least, largest = row.bounds
-    if row.unit != "performance" and ((values < least) | (values > largest))[finite].any():
+    wrong = (values < least) | (values > largest)
+    if row.unit != "performance" and wrong[finite & ~empty].any():
         raise MetricError(
             f"metric {row.name!r} returned {values[finite].tolist()}; by its row, numbers lie "
             f"between {least:g} and {largest:g}"
         )
     if codes is None or (codes[~finite] == Reason.NONE).any():
         codes = _reasons(row, values, why)
-    return Numbers(np.where(finite, values, np.nan), codes)
+    codes = np.where(empty, np.int32(Reason.EMPTY), codes).astype(np.int32)
+    return Numbers(np.where(finite & ~empty, values, np.nan), codes)
 
 
 def _shape(row: MetricRow, lifetime: Lifetime) -> tuple[int, ...]:

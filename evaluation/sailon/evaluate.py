@@ -185,6 +185,7 @@ class EvaluationPlan:
             agent=" and ".join(names),
             lifetimes=1 + len(experiment.trials),
             seed=self.seed,
+            **agents.files_of(names),
         )
         return Checkpoints(
             self.out,

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from evaluation.arguments import Commands, add_command
+from evaluation.arguments import Commands, add_command, add_port
 from evaluation.sciencebirds import demo_agent, legacy
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _add_serve(parts: Commands) -> None:
     )
     _add_generation(serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    serve.add_argument("--port", type=int, default=2004, metavar="N", help="TCP port (2004)")
+    add_port(serve, 2004, "TCP port")
     serve.add_argument(
         "--results",
         type=Path,
@@ -123,7 +123,11 @@ def _add_serve(parts: Commands) -> None:
     serve.add_argument(
         "--agent-name", default="agent", metavar="NAME", help="name in the files of results (agent)"
     )
-    serve.add_argument("--trial", metavar="K|A-B", help="run these trials only, counted from 0")
+    serve.add_argument(
+        "--trial",
+        metavar="K|A-B",
+        help="run these trials only, counted from 0; numbers past the last trial mean the last",
+    )
     serve.add_argument(
         "--trial-list", type=Path, metavar="FILE", help="numbers of these trials, one a line"
     )

@@ -19,9 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jax.experimental.compilation_cache import compilation_cache
 
+from evaluation import processor
 from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.files import CLOSED, FULL
+from evaluation.scanner import MachineOptions
 from evaluation.sweep import bases, notes, store
 from evaluation.sweep.bases.base import METRICS, Base, PackResults, SweepFiles, complete
 from evaluation.sweep.grid import SweepCell, Unit
@@ -85,6 +87,8 @@ def run(
 ) -> SweepOutcome:
     """Play units that are not finished, in this process.
 
+    JAX is configured as for the base commands, if the process has not used it before.
+
     Args:
       plan: from `plans.load`, its versions checked.
       numbers: of the units; None for all.
@@ -101,6 +105,7 @@ def run(
     Raises:
       OSError: the folder is full or cannot be written; what was finished stays.
     """
+    processor.configure(MachineOptions())
     base, stop = bases.get(plan.base), stop or Stop()
     selection = list(range(len(plan.units)) if numbers is None else numbers)
     number = (backend.cores() if base.threads else 1) if threads is None else threads

@@ -136,7 +136,8 @@ class Agent:
 
     Attributes:
       name: short name, for tables.
-      act: (memory, observation, key) -> (action () int, novelty prediction, memory).
+      act: (memory, observation, key) -> (action () int, novelty prediction, memory). In a batch
+        an action out of range is not refused; it does what `Env.step` says.
       init: (key) -> memory of a new lifetime.
       begin: (memory, key) -> memory, at an episode's first observation.
       learn: (memory, episodes) -> memory, called only while the schedule says learning.

@@ -105,6 +105,7 @@ class Crew:
       names: whether the levels that the agent names are recorded.
       independent: whether the episodes of a list are independent; their numbers are then those of
         the run, and `numbers` only distinguish lists.
+      assigned: numbers for `Agent.assign`, (P,); those of the lifetimes if None.
     """
 
     def __init__(
@@ -120,12 +121,14 @@ class Crew:
         predicts: bool = True,
         names: bool = False,
         independent: bool = False,
+        assigned: Leaf | None = None,
     ) -> None:
         self.independent = independent
         self.agent, self.root, self.width = agent, root, width
         self.works = tuple(map(work_of, envs))
         self.tables = tuple(map(_shared_where_equal, tables))
         self.number = np.asarray(numbers, np.uint32)
+        self._assigned = self.number if assigned is None else np.asarray(assigned, np.uint32)
         self.predicts, self.names = predicts, names
         spread = spread or Spread()
         homes = spread.homes()
@@ -227,7 +230,7 @@ class Crew:
 
     def renumber(self, numbers: Leaf) -> None:
         """Give the lifetimes other numbers, (P,)."""
-        self.number = np.asarray(numbers, np.uint32)
+        self.number = self._assigned = np.asarray(numbers, np.uint32)
 
     def no_rows(self) -> Rows:
         """Rows of empty lists, NumPy leaves (0, P, W), with the types of all rows."""
@@ -249,10 +252,10 @@ class Crew:
         """Memories of the parts, on their devices, leaves (share, ...)."""
         if self._memories is None:
             start = _start_of(self.agent)
-            self._memories = [
-                start(*jax.device_put((self.root, self._dealt(self.number, index)), home))
-                for index, home in enumerate(self.homes)
-            ]
+            self._memories = []
+            for index, home in enumerate(self.homes):
+                numbers = [self._dealt(n, index) for n in (self.number, self._assigned)]
+                self._memories.append(start(*jax.device_put((self.root, *numbers), home)))
         return self._memories
 
     def memory(self) -> Memory:
@@ -306,12 +309,12 @@ def _shared_where_equal(table: Params) -> Params:
 
 
 @lru_cache(maxsize=32)
-def _start_of(agent: Agent) -> Callable[[rng.Words, jax.Array], Memory]:
+def _start_of(agent: Agent) -> Callable[[rng.Words, jax.Array, jax.Array], Memory]:
     """Return the compiled function that makes memories before the first episodes."""
 
-    def start(root: rng.Words, numbers: jax.Array) -> State:
+    def start(root: rng.Words, numbers: jax.Array, assigned: jax.Array) -> State:
         keys = rng.to_key(rng.fold(root, numbers, counters.AGENT))
-        return jax.vmap(agent.assign)(jax.vmap(agent.init)(keys), numbers)
+        return jax.vmap(agent.assign)(jax.vmap(agent.init)(keys), assigned)
 
     return jax.jit(start)
 

@@ -132,6 +132,8 @@ def sample(key: jax.Array, families: Sequence[str], size: int) -> tuple[Novelty,
         raise ValueError(f"size is {size}; it must be from 1 to {MOST_SAMPLES}")
     if not families:
         raise ValueError("families is empty; name one or more")
+    if isinstance(families, str):
+        raise ValueError(f"families is {families!r}; it must be a list, as [{families!r}]")
     entries = [check_together(split(name)) for name in families]
     most = max(sum(member.draws for member in members) for members in entries)
     words = rng.fold(rng.words(key), jnp.arange(size))

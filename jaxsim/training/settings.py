@@ -101,6 +101,8 @@ class Settings:
         Raises:
           ValueError: names the field, its value and the allowed values.
         """
+        if not isinstance(self.hidden, tuple):
+            raise ValueError(f"hidden is {self.hidden!r}; it must be a tuple, as (64, 64)")
         if not 1 <= len(self.hidden) <= MOST_LAYERS:
             raise ValueError(
                 f"hidden is {self.hidden!r}; it must name from 1 to {MOST_LAYERS} layers"

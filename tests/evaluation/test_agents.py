@@ -1,5 +1,6 @@
 """Agents by name and from files."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def none(memory, observation, key):
         ),
         (lambda *a: (*none(*a)[:2], (a[0], a[0])), "the memory of `act` has another structure"),
         (lambda *a: none(*a)[0], r"`act` must return \(action, prediction, memory\)"),
-        (lambda *a: (*none(*a)[:2], a[0] + 0.5), "dtype"),
+        (lambda *a: (*none(*a)[:2], a[0] + 0.5), "`act` has float32 of shape .*`init` has int32"),
         (lambda *a: (jnp.float32(1), *none(*a)[1:]), "action has dtype float32"),
     ],
 )
@@ -104,6 +105,58 @@ def test_an_agent_whose_numbers_have_other_shapes_is_refused(act, words):
     with pytest.raises(ValueError, match=f"^agent mine cannot play CartPole: .*{words}"):
         agents.check_fit(agent, "mine", env, params)
     agents.check_fit(replace(agent, act=none), "mine", env, params)
+
+
+def read_nothing(memory, episodes):
+    return memory + episodes.nothing
+
+
+@pytest.mark.parametrize(
+    ("functions", "words"),
+    [
+        ({"init": lambda key: 0}, "`init` holds 0; it must hold arrays, as jnp.int32"),
+        ({"init": lambda key: "none"}, "`init` holds 'none'; it must hold arrays"),
+        ({"assign": lambda memory, number: number}, "`assign` has uint32 of shape"),
+        ({"enter": lambda memory, entry: memory[None]}, r"`enter` has int32 of shape \(1,\)"),
+        ({"begin": lambda memory, key: (memory, memory)}, "`begin` has another structure"),
+        ({"fault": lambda memory: jnp.zeros(2, jnp.int32)}, "`fault` must return one number"),
+        ({"learn": lambda memory, episodes: memory + 0.5}, "`learn` has float32 of shape"),
+        ({"learn": lambda memory, episodes: episodes.length}, r"`learn` has int32 of shape \(1,\)"),
+        ({"learn": read_nothing}, "has no attribute 'nothing'"),
+        ({"trace": lambda *a: "text", "learn": lambda memory, episodes: memory}, "text"),
+    ],
+)
+def test_an_agent_whose_other_functions_are_wrong_is_refused(functions, words):
+    env, params = jaxsim.make("CartPole-v1")
+    agent = Agent("mine", none, **{"init": lambda key: jnp.int32(0), **functions})
+    with pytest.raises(ValueError, match=f"^agent mine cannot play CartPole: .*{words}"):
+        agents.check_fit(agent, "mine", env, params)
+
+
+def test_an_agent_that_learns_from_steps_is_tried_with_episodes_of_their_form():
+    env, params = jaxsim.make("CartPole-v1", max_steps=7)
+    shapes = []
+
+    def learn(memory, episodes):
+        leaves = episodes.trace, episodes.rewards, episodes.final, episodes.terminated
+        shapes.append([(leaf.shape, leaf.dtype.name) for leaf in leaves])
+        assert episodes.played is None
+        return memory + episodes.length[0]
+
+    def trace(memory, observation, action):
+        return jnp.stack([action, memory])
+
+    agent = Agent("mine", none, init=lambda key: jnp.int32(0), learn=learn, trace=trace)
+    agents.check_fit(agent, "mine", env, params)
+    row = ((1, 7, 2), "int32"), ((1, 7), "float32"), ((1, 2), "int32"), ((1,), "bool")
+    assert shapes == [list(row)]
+
+
+def test_files_of_agents_are_known_by_their_content(file):
+    path = file(PUSHER)
+    (known,) = agents.files_of(["pd", f"{path}:agent+residual"]).values()
+    assert known == {str(path): hashlib.sha256(PUSHER.encode()).hexdigest()}
+    assert agents.files_of(["pd", "mpc+residual"]) == {}
 
 
 SYLLABUS = Path(__file__).parents[2] / "examples/syllabi/cl_pole_length.json"

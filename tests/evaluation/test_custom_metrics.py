@@ -99,6 +99,21 @@ def test_a_trial_is_a_lifetime_of_two_blocks(file):
     assert spread.values[0] == pytest.approx(0.5) and np.isnan(spread.values[1])
 
 
+@pytest.mark.parametrize("empty", [np.nan, 5.0, 9.0])
+def test_a_block_without_episodes_does_not_count(empty):
+    """Level 200 has no second block: four and four trials of 4 episodes, one of them novel at 2."""
+    performance = np.array([[0.9, 0.7, 0.2, 0.4], [1.0, 0.0, 0.0, 0.0]])
+    same = np.zeros_like(performance)
+    trials = Trials(performance, same, same, same + 1, np.array([2, 4]), np.array([4, 4]))
+
+    @metric(bounds=(0, 5))
+    def episodes(counts):
+        return np.where(counts == 0, empty, counts)
+
+    numbers = custom_of_trials([row_of(episodes)], trials)["episodes"]
+    assert numbers.values.tolist() == [2, 4] and numbers.reasons.tolist() == [0, 0]
+
+
 def test_run_train_and_compare_take_the_file(file, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with toy.registered(), pytest.MonkeyPatch.context() as patch:

@@ -88,8 +88,10 @@ RULES = {
     "scope": "phase",
     "timer": "processor",
 }
-RULES_NAMES = {"preset": "act_hard_seconds"}  # the one number of it that no other option sets
-TRACK_NAMES = RULES_NAMES | {"track": "path"}
+TRACK_NAMES = {
+    "preset": "act_hard_seconds",  # the one number of it that no other option sets
+    "track": "path",
+}
 DRAWN = {"seed": "5", "pool": "7", "training-time": "per_level", "legacy": "each_test_once"}
 DRAWN_NAMES = {"legacy": "test_sets"}
 JOB = {"jobs": "3", "gpus": "1", "cpus": "5", "memory": "1.5", "time": "30min"}
@@ -399,9 +401,9 @@ COMMANDS = {
     ),
     "gvgai connect": Command(
         "gvgai connect --agent a.py",
-        ("evaluation.gvgai.agent.load_class", "evaluation.gvgai.client.connect"),
-        RULES | {"host": "there", "port": "7", "form": "IMAGE"},
-        RULES_NAMES,
+        (TRACK, "evaluation.gvgai.agent.load_class", "evaluation.gvgai.client.connect"),
+        RULES | {"host": "there", "port": "7", "form": "IMAGE", "track": "t.json"},
+        TRACK_NAMES,
     ),
     "sciencebirds serve": Command(
         "sciencebirds serve --config c.xml",

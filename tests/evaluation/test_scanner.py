@@ -583,6 +583,41 @@ def test_an_episode_with_a_number_that_is_not_finite_is_cut_off_and_marked():
     assert summarise_records(records, window=1).to_json()["incomplete_episodes"] == 6
 
 
+def test_lifetimes_can_have_the_randomness_of_others():
+    schedule = toy.schedule(("1.train", [repeat(6, wheel=5)]))
+    agent = replace(toy.bandit, assign=lambda memory, number: memory)
+    usual = play(schedule, agent, lifetimes=5, seed=3).columns
+    mixed = play(schedule, agent, lifetimes=4, seed=3, randomness=[4, 0, 4, 1]).columns
+    for name, column in mixed.items():
+        np.testing.assert_array_equal(column, usual[name][[4, 0, 4, 1]])
+    assert (usual["reward"][0] != usual["reward"][4]).any()
+    with pytest.raises(ValueError, match="randomness is of 2 lifetimes; lifetimes is 4"):
+        play(schedule, agent, lifetimes=4, randomness=[0, 1])
+
+
+def test_agents_are_assigned_their_lifetimes_whatever_their_randomness():
+    schedule = toy.schedule(("1.train", [repeat(2)]))
+
+    def act(memory, observation, key):
+        return jnp.int32(0), NoveltyPrediction(memory, jnp.float32(0), jnp.float32(1)), memory
+
+    agent = Agent(
+        "counts", act, init=lambda key: jnp.int32(0), assign=lambda memory, n: n.astype(jnp.int32)
+    )
+    columns = play(schedule, agent, lifetimes=3, first_lifetime=7, randomness=[0, 0, 0]).columns
+    assert columns["predicted_level"].tolist() == [[7, 7], [8, 8], [9, 9]]
+
+
+def test_a_fault_without_a_text_has_its_number():
+    schedule = toy.schedule(("1.train", [repeat(2)]))
+    fails = replace(toy.constant(0), init=lambda key: jnp.int32(2), fault=lambda memory: memory)
+    texts = []
+    for faults in ((), ("first", "second")):
+        records = play(schedule, replace(fails, faults=faults), lifetimes=1)
+        texts.append(records.metadata["faults"][0]["reason"])
+    assert texts == ["fault 2", "second"]
+
+
 def test_true_levels_and_metadata():
     novel = repeat(2, novelty_level=203)
     schedule = toy.schedule(("1.train", [repeat(1), novel]), ("1.test", [repeat(1)]))

@@ -126,7 +126,11 @@ def test_every_world_of_a_session_is_compiled_when_asked_for():
     lifetime = Session(schedule())
     lifetime.compile()
     steppers = [stepper for stepper, _ in lifetime._worlds.values()]
-    programs = [each for stepper in steppers for each in vars(stepper._programs).values()]
+    programs = [
+        getattr(stepper._programs, name)
+        for stepper in steppers
+        for name in ("draw", "quick", "whole", "observe")
+    ]
     compiled = [program._cache_size() for program in programs]
     assert len(steppers) == len(set(lifetime.tasks.world.tolist())) == 2
     assert all(compiled)
@@ -197,6 +201,12 @@ def test_a_player_with_a_wrong_prediction_is_refused():
 
     with pytest.raises(ValueError, match="probability is 2"):
         session.play(toy.schedule(("1.train", [repeat(1)])), Liar())
+
+
+def test_a_pure_agent_plays_the_last_lifetime():
+    numbers = [PurePlayer(toy.busy, lifetime=k)._memory for k in (0, 2**31, 2**32 - 1)]
+    leaves = [jax.tree.leaves(memory) for memory in numbers]
+    assert all(len(one) for one in leaves)
 
 
 @pytest.mark.parametrize("name", ["seed", "lifetime"])

@@ -93,7 +93,12 @@ def detecting(
 
 
 def _naming(answers: Answers, counts: Detection) -> dict[str, Numbers]:
-    scores = characterisation(answers.probabilities, answers.digit)
+    """Measures of naming; an agent that names in some trials is wrong where it names nothing."""
+    xp = namespace(answers.probabilities)
+    silent = ~xp.isfinite(answers.probabilities).all(axis=-1, keepdims=True)
+    silence_counts = ~silent.all()
+    levels = xp.where(silent & silence_counts, 0.0, answers.probabilities)
+    scores = characterisation(levels, answers.digit)
     missed = (counts.true_positives == 0) & (answers.digit != 0)
     accuracy = scores.accuracy
     of_detected = numbers(
@@ -108,8 +113,12 @@ def _naming(answers: Answers, counts: Detection) -> dict[str, Numbers]:
         "level_brier": scores.brier,
     }
     for slot, name in enumerate(SLOTS):
-        accuracy = slot_accuracy(answers.words[..., slot], answers.true_words[..., slot])
-        result[f"{name}_accuracy"] = accuracy
+        words, true = answers.words[..., slot], answers.true_words[..., slot]
+        silence_counts = (words >= 0).any()
+        wrong = true + 1  # any word but the true one
+        result[f"{name}_accuracy"] = slot_accuracy(
+            xp.where((words < 0) & silence_counts, wrong, words), true
+        )
     return result
 
 

@@ -320,7 +320,9 @@ def wilson(hits: npt.ArrayLike, number: npt.ArrayLike, level: float) -> tuple[Fl
     share, weight = np.asarray(hits) / count, z * z / count
     centre = (share + weight / 2) / (1 + weight)
     half = z / (1 + weight) * np.sqrt(share * (1 - share) / count + weight / (4 * count))
-    return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
+    # Rounding would leave an end just beside 0 or 1, and so exclude the share itself.
+    low = np.where(share == 0, 0.0, np.maximum(0.0, centre - half))
+    return low, np.where(share == 1, 1.0, np.minimum(1.0, centre + half))
 
 
 def _each(

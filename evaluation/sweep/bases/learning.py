@@ -109,7 +109,7 @@ def agent_with(cells: Sequence[Values], lifetimes: int, place: SweepFiles) -> Ag
     combined: dict[str, Any] = {}
     for key, value in settings_of_cells[0].items():
         if key in BOUNDS and len(cells) > 1:
-            # Lifetime k takes value k, so that a sweep over them is one program.
+            # Lifetime k of the call takes value k, so that a sweep over them is one program.
             combined[key] = [one[key] for one in settings_of_cells for _ in range(lifetimes)]
         else:
             combined[key] = value
@@ -147,6 +147,7 @@ def play(
             width=width,
             memory=saved_agent.memory,
             keeper=keeper,
+            randomness=[*range(lifetimes)] * len(cells),  # cells of one seed begin alike
         )
 
     records = _play_with_checkpoints(cells, schedule, saved_agent, count, width, place, play_with)

@@ -13,6 +13,7 @@ import pytest
 
 from evaluation import records, scanner
 from evaluation.checkpoints import playing
+from evaluation.checkpoints.configuration import differences
 from evaluation.checkpoints.keeper import Pace
 from evaluation.checkpoints.loading import SavedAgent
 from evaluation.checkpoints.playing import Playing
@@ -83,6 +84,21 @@ def test_checkpoints_of_a_syllabus(tmp_path, keep_memory):
         "schedule": plan.to_json()["blocks"],
     }
     assert "knows" not in identity(job.keeper(plan, replace(TRAINED, origin=""), STOP, say))
+
+
+def test_a_changed_file_of_an_agent_is_another_agent(tmp_path):
+    path = tmp_path / "mine.py"
+    saved, known = replace(TRAINED, built_in=f"{path}:agent", origin=""), []
+    for name in ("pd", "random", "pd"):
+        path.write_text(f"from jaxsim.agents import get\n\nagent = get({name!r})\n")
+        kept = syllabus(tmp_path / "out").keeper(made_up.schedule(4), saved, STOP, say)
+        known.append(identity(kept))
+        job = EvaluationPlan(f"{path}:agent", tmp_path / "e", pace=PACE, resume=True, **ASKED)
+        kept = job.keeper(evaluate.generate(job.settings(), "evaluation"), STOP, say)
+        assert identity(kept)["agent_files"] == known[-1]["agent_files"]
+    assert known[0] == known[2] != known[1]
+    (difference,) = differences(known[0], known[1])
+    assert difference.startswith(f"agent_files.{path} is ") and " in it and " in difference
 
 
 def test_checkpoints_of_a_training(tmp_path):

@@ -239,6 +239,7 @@ def test_a_grader_that_is_killed_has_passed_nobody(hostile, number):
     code, out = graded("Kills", ATTACK=number)
     assert code != 0
     assert out == ""
+    (hostile / "result.json").write_text("a grade from before")
     code, out = graded("Kills", "--out", "result.json", ATTACK=number)
     assert code != 0
     assert not (hostile / "result.json").exists()

@@ -202,6 +202,52 @@ def test_wrong_input_is_one_line_and_code_2(files, capsys, words, message):
     assert error.startswith("jaxsim: ")
 
 
+@pytest.mark.parametrize("words", [("--seed", 5_000_000_000), ("--lifetime", -1)])
+def test_a_wrong_number_leaves_earlier_results(files, capsys, words):
+    agent, track = files / "agent.py", files / "track.json"
+    out = files / "results"
+    out.mkdir()
+    for name in ("records.parquet", "results.jsonl", "track.json"):
+        (out / name).write_text("from before")
+    options = ("--track", track, "--out", out, "--overwrite")
+    assert run("run", "--agent", agent, *options, *words) == 2
+    assert {path.read_text() for path in out.iterdir()} == {"from before"}
+    assert run("serve", *options, *words) == 2
+    assert run("serve", *options, "--sessions", 2, "--lifetime", 2**32 - 1) == 2
+    assert "lifetime is 4294967296; it must be from 0" in capsys.readouterr().err
+    assert {path.read_text() for path in out.iterdir()} == {"from before"}
+
+
+def test_the_last_lifetime_is_played(files, capsys):
+    agent, track = files / "agent.py", files / "track.json"
+    out = files / "results"
+    words = ("--track", track, "--out", out, "--lifetime", 2**32 - 1, "--quiet")
+    assert run("run", "--agent", agent, *words) == 0
+    lines = (out / "results.jsonl").read_text().splitlines()
+    assert {json.loads(line)["lifetime"] for line in lines} == {2**32 - 1}
+
+
+def test_a_client_takes_the_rules_of_a_track_and_says_where_it_looked(files, monkeypatch, capsys):
+    agent, track = files / "agent.py", files / "track.json"
+    given = {}
+
+    def connect(make, rules, **options):
+        given.update(options, rules=rules)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr("evaluation.gvgai.client.connect", connect)
+    text = json.loads(track.read_text())
+    text["rules"] = {**text.get("rules", {}), "act_seconds": 5.0, "act_hard_seconds": 6.0}
+    track.write_text(json.dumps(text))
+    assert run("connect", "--agent", agent, "--track", track, "--port", 8099) == 2
+    assert (given["rules"].act_seconds, given["rules"].act_hard_seconds) == (5, 6)
+    error = capsys.readouterr().err
+    assert "nothing listens at 127.0.0.1, port 8099; start jaxsim gvgai serve first" in error
+    with pytest.raises(SystemExit):
+        run("connect", "--agent", agent, "--port", 70_000)
+    assert "70000 is not a port; it must be from 0 to 65535" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.requirement(73, 97)
 def test_the_shipped_agent_plays_the_shipped_track(tmp_path, capsys, monkeypatch):

@@ -518,6 +518,24 @@ def test_each_word_of_an_answer_is_compared_with_its_own():
     assert named == {"entity": [1, 0], "attribute": [0, 1], "change": [1, 1]}
 
 
+def test_an_agent_that_names_in_some_trials_is_wrong_where_it_names_nothing():
+    levels, words = np.full((4, 9), np.nan), np.full((4, 3), -1)
+    levels[1], words[1] = np.eye(9)[3], [0, -1, 2]
+    truth = np.tile([0, 1, 2], (4, 1))
+    values = measures(
+        four_trials(), Answers(levels, np.full(4, 3), words, truth), np.zeros(4, bool), 2
+    )
+    assert values["level_accuracy"].values.tolist() == [0, 1, 0, 0]
+    np.testing.assert_allclose(
+        values["level_log_score"].values, -np.log([1e-6, 1, 1e-6, 1e-6]), rtol=1e-6
+    )
+    assert values["level_brier"].values.tolist() == [1, 0, 1, 1]
+    assert values["entity_accuracy"].values.tolist() == [0, 1, 0, 0]
+    assert values["change_accuracy"].values.tolist() == [0, 1, 0, 0]
+    # It names no attribute at all.
+    assert set(values["attribute_accuracy"].reasons.tolist()) == {Reason.NOT_CHARACTERISED}
+
+
 def test_a_deviation_of_two_is_not_robust():
     deviation = Numbers(np.array([1.99, 2.0, 2.01, np.nan]), np.array([0, 0, 0, 5]))
     robust = _below(deviation)

@@ -114,11 +114,13 @@ def test_hyper_parameters_are_lanes_of_one_call(tmp_path):
     train += ["--eval-episodes", "2", "--lifetimes", "8", "--width", "4"]
     assert lengths[0].shape == (8, 12)
     assert (lengths[2] != lengths[0]).any()
-    single = {**values, "axes": {"settings/learning_rate": [0.005]}}
-    _, alone = run_plan(single, tmp_path / "alone")
+    # The default is the second of two values, whose lifetimes are lanes behind those of the first.
+    pair = {**values, "axes": {"settings/learning_rate": [0.05, 0.005]}}
+    _, alone = run_plan(pair, tmp_path / "alone")
     assert cli.main([*train, "--out", str(tmp_path / "train"), "--quiet"]) == 0
     expected = records.read_run(tmp_path / "train")
-    assert cell(alone, 0)["length"].to_pylist() == expected.columns["length"].ravel().tolist()
+    assert cell(alone, 1)["length"].to_pylist() == expected.columns["length"].ravel().tolist()
+    assert cell(alone, 0)["length"].to_pylist() != expected.columns["length"].ravel().tolist()
 
 
 def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):

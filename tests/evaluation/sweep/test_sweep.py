@@ -547,6 +547,15 @@ def test_a_plan_that_was_changed_is_refused(tmp_path):
         sweep.load(path)
 
 
+def test_units_are_played_as_commands_play(tmp_path, monkeypatch):
+    plan = units_of_a_pack(tmp_path / "plan")
+    finished = []  # units that are finished when JAX is configured
+    configure = lambda: finished.append(len(store.finished_one(plan, 0)))  # noqa: E731
+    monkeypatch.setattr("jaxsim.configure_cpu", configure)
+    playing.run(plan)
+    assert finished == [0]
+
+
 def test_two_results_of_one_unit_are_named(tmp_path):
     plan = units_of_a_pack(tmp_path / "plan")
     playing.run(plan)

@@ -98,6 +98,7 @@ def test_a_parameter_of_the_novelty_may_not_stand_beside_it():
         (["gravity"], 0, "size is 0; it must be from 1"),
         (["gravity"], 10_000_000, "it must be from 1 to"),
         ([], 3, "families is empty"),
+        ("gravity", 3, r"families is 'gravity'; it must be a list, as \['gravity'\]"),
         (["gravity+wnd"], 3, "did you mean 'wind'"),
     ],
 )

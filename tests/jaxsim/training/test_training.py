@@ -430,6 +430,7 @@ def test_an_expert_learns_the_first_thing_it_may_learn():
         ({"samples": 1.5}, "samples is 1.5; it must be a whole number"),
         ({"rehearsed": True}, "rehearsed is True; it must be a whole number"),
         ({"hidden": ()}, r"hidden is \(\); it must name from 1 to 8 layers"),
+        ({"hidden": 64}, r"hidden is 64; it must be a tuple, as \(64, 64\)"),
         ({"hidden": (64, 0)}, "hidden is 0; it must be a whole number from 1 to 4096"),
     ],
     ids=str,
