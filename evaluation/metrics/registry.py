@@ -20,6 +20,7 @@ or a `Numbers`, or set ``missing`` in the row.
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
@@ -247,7 +248,10 @@ def compute(row: MetricRow, lifetime: Lifetime, plain: bool = False) -> Numbers:
             f"{', '.join(fields)}"
         )
     try:
-        result = function(**{name: fields[name] for name in parameters})
+        with warnings.catch_warnings():
+            if not lifetime.counts.all():  # means of nothing, in a block that does not count
+                warnings.simplefilter("ignore", RuntimeWarning)
+            result = function(**{name: fields[name] for name in parameters})
         codes = None
         if isinstance(result, Numbers):
             raw, why, codes = result.values, row.missing, np.asarray(result.reasons, np.int32)

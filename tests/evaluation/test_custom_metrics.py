@@ -1,6 +1,7 @@
 """One file with metrics of a user, in every command that computes metrics."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -101,16 +102,19 @@ def test_a_trial_is_a_lifetime_of_two_blocks(file):
 
 @pytest.mark.parametrize("empty", [np.nan, 5.0, 9.0])
 def test_a_block_without_episodes_does_not_count(empty):
-    """Level 200 has no second block: four and four trials of 4 episodes, one of them novel at 2."""
+    """At level 200 the second block of a trial has no episodes."""
     performance = np.array([[0.9, 0.7, 0.2, 0.4], [1.0, 0.0, 0.0, 0.0]])
     same = np.zeros_like(performance)
     trials = Trials(performance, same, same, same + 1, np.array([2, 4]), np.array([4, 4]))
 
     @metric(bounds=(0, 5))
-    def episodes(counts):
+    def episodes(values, counts):
+        np.nanmean(values, axis=-1)  # warns of a mean of nothing
         return np.where(counts == 0, empty, counts)
 
-    numbers = custom_of_trials([row_of(episodes)], trials)["episodes"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        numbers = custom_of_trials([row_of(episodes)], trials)["episodes"]
     assert numbers.values.tolist() == [2, 4] and numbers.reasons.tolist() == [0, 0]
 
 

@@ -532,6 +532,10 @@ def test_an_agent_that_names_in_some_trials_is_wrong_where_it_names_nothing():
     assert values["level_brier"].values.tolist() == [1, 0, 1, 1]
     assert values["entity_accuracy"].values.tolist() == [0, 1, 0, 0]
     assert values["change_accuracy"].values.tolist() == [0, 1, 0, 0]
+    quiet = measures(
+        four_trials(), Answers(levels, np.array([0, 3, 3, 3]), words, truth), np.zeros(4, bool), 2
+    )["level_accuracy"]
+    assert quiet.reasons.tolist() == [Reason.NOT_CHARACTERISED, 0, 0, 0]
     # It names no attribute at all.
     assert set(values["attribute_accuracy"].reasons.tolist()) == {Reason.NOT_CHARACTERISED}
 
@@ -547,8 +551,7 @@ def test_intervals_of_shares_are_wilson_s():
     low, high = wilson(15, 30)
     # The half width of 15 of 30, by hand with three decimals.
     assert (high - low) / 2 == pytest.approx(0.168, abs=5e-4)
-    assert wilson(0, 30)[0] == 0
-    assert wilson(30, 30)[1] == 1
+    assert all(wilson(0, n)[0] == 0 and wilson(n, n)[1] == 1 for n in range(1, 101))
     assert all(math.isnan(end) for end in wilson(0, 0))
 
 
