@@ -107,7 +107,7 @@ def test_a_block_without_episodes_does_not_count(empty):
     same = np.zeros_like(performance)
     trials = Trials(performance, same, same, same + 1, np.array([2, 4]), np.array([4, 4]))
 
-    @metric(bounds=(0, 5))
+    @metric(bounds=(1, 5))
     def episodes(values, counts):
         np.nanmean(values, axis=-1)  # warns of a mean of nothing
         return np.where(counts == 0, empty, counts)

@@ -11,7 +11,7 @@ from evaluation import cli
 from evaluation.metrics import METRIC_NAMES, Lifetime, MetricError, metric
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
 from evaluation.metrics.novelty.measures import SHARES
-from evaluation.metrics.reasons import sentence_of
+from evaluation.metrics.reasons import Reason, sentence_of
 from evaluation.metrics.registry import check_names, compute, over_lifetimes, row_of
 from evaluation.metrics.table import BY_NAME, METRICS, names_of
 from evaluation.report.custom import load_rows
@@ -50,6 +50,16 @@ def test_a_metric_takes_fields_by_name():
         "lower",
     )
     np.testing.assert_array_equal(compute(row, LIFETIME).values, [1, 1 / 3])
+
+
+def test_a_block_without_episodes_has_no_number():
+    @metric(bounds=(1, 3))
+    def sizes(counts):
+        return np.where(counts == 0, np.inf, counts)
+
+    numbers = compute(row_of(sizes), LIFETIME._replace(counts=np.array([2, 0])))
+    np.testing.assert_array_equal(numbers.values, [2, np.nan])
+    assert numbers.reasons.tolist() == [0, Reason.EMPTY]
 
 
 def test_a_plain_function_takes_two_fields_by_name_or_values_and_counts_by_place():

@@ -10,6 +10,7 @@ from evaluation import cli, records, sweep
 from evaluation.sweep import playing
 from evaluation.sweep.bases import base, learning
 from evaluation.sweep.grid import SweepCell
+from evaluation.train.course import TrainingCourse
 from tests.evaluation.sweep import small
 
 SYLLABUS = """{"instructions": [
@@ -84,6 +85,26 @@ def test_a_cell_of_run_is_jaxsim_run(tmp_path, syllabus):
     low = cell(results, numbers[5, 5.0])
     assert low["length"].to_pylist() != cell(results, numbers[5, 9.8])["length"].to_pylist()
     assert not list((plan.folder / "checkpoints").glob("*/*"))
+
+
+def test_cells_of_one_call_have_the_same_lifetimes(monkeypatch):
+    """The long test below plays them; here the engine is replaced by one that says what it got."""
+    calls = []
+
+    def play(schedule, agent, *, lifetimes, randomness, **arguments):
+        calls.append((lifetimes, [*randomness]))
+        column = np.arange(lifetimes, dtype=np.int32)[:, None]
+        return records.Records(schedule, {"length": column}, np.zeros(1, np.int32))
+
+    monkeypatch.setattr(learning.scanner, "play", play)
+    values = {"agent": "a2c", "seed": 0, "settings/learning_rate": 0.05}
+    cells = [SweepCell(n, {**values, "settings/discount": 0.9 + n / 100}) for n in range(3)]
+    schedule = TrainingCourse("CartPole").schedule(1)
+    place = base.SweepFiles({}, None)
+    parts = learning.play(cells, schedule, 2, 4, place)
+    assert calls == [(6, [0, 1, 0, 1, 0, 1])]
+    assert [part.columns["length"].ravel().tolist() for part in parts] == [[0, 1], [2, 3], [4, 5]]
+    assert all(part.first_lifetime == 0 for part in parts)
 
 
 @pytest.mark.long
