@@ -203,7 +203,11 @@ def test_wrong_input_is_one_line_and_code_2(files, capsys, words, message):
 
 
 @pytest.mark.parametrize("words", [("--seed", 5_000_000_000), ("--lifetime", -1)])
-def test_a_wrong_number_leaves_earlier_results(files, capsys, words):
+def test_a_wrong_number_leaves_earlier_results(files, monkeypatch, capsys, words):
+    def listening(*values, **options):
+        raise AssertionError("a server listens")
+
+    monkeypatch.setattr("evaluation.gvgai.server.TrackServer", listening)
     agent, track = files / "agent.py", files / "track.json"
     out = files / "results"
     out.mkdir()
