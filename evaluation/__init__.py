@@ -10,6 +10,7 @@
 | `agents` | agents by name or from Python files |
 | `scanner` | the engine for pure agents |
 | `session` | one lifetime, one decision at a time |
+| `addresses` | checks of addresses of servers and clients |
 | `abreast` | many lifetimes with agents on the host |
 | `records` | the table of results |
 | `metrics` | metrics as pure functions |

@@ -88,18 +88,6 @@ def add_out(parser: Parser, overwrite: str = "replace results in DIR") -> None:
     parser.add_argument("--overwrite", action="store_true", help=overwrite)
 
 
-def add_port(parser: Parser, default: int, text: str) -> None:
-    """Add `--port`, of a server."""
-    help_text = f"{text} ({default})"
-    parser.add_argument("--port", type=_port, default=default, metavar="N", help=help_text)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 2**16:  # sockets take the rest of a larger number
-        raise argparse.ArgumentTypeError(f"{text} is not a port; it must be from 0 to {2**16 - 1}")
-    return int(text)
-
-
 def add_measure(parser: Parser) -> None:
     """Add `--measure` and `--window`, for metrics of runs."""
     parser.add_argument(

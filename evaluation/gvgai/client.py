@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 
+from evaluation.addresses import check_port
 from evaluation.clock import Clock, SystemClock
 from evaluation.gvgai import protocol
 from evaluation.gvgai.observation import Form
@@ -43,8 +44,10 @@ def connect(
       because another client plays.
 
     Raises:
+      ValueError: the port is out of range.
       OSError: no server listens there.
     """
+    check_port(port)
     clock = clock or SystemClock()
     player, log = TimedAgent(make, clock, rules, form), warn or (lambda line: None)
     stream = socket.create_connection((host, port), timeout=patience)

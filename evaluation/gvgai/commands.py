@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.arguments import Commands, add_command, add_port
+from evaluation.arguments import Commands, add_command
 
 if TYPE_CHECKING:
     from evaluation.gvgai.results import Announcer
@@ -143,7 +143,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
 
 def _add_address(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="(127.0.0.1)")
-    add_port(parser, 8080, "0 for any")
+    parser.add_argument("--port", type=int, default=8080, metavar="N", help="0 for any (8080)")
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
+from evaluation.addresses import check_port
 from evaluation.clock import Clock, SystemClock
 from evaluation.closing import Closing
 from evaluation.gvgai import protocol
@@ -155,8 +156,7 @@ class TrackServer(Closing):
         seed: int = 0,
         first_lifetime: int = 0,
     ) -> None:
-        if not 0 <= port < 2**16:
-            raise ValueError(f"port is {port}; it must be from 0 to {2**16 - 1}")
+        check_port(port, least=0)
         if not 0 < transport_seconds <= 3600:
             raise ValueError(
                 f"transport_seconds is {transport_seconds}; it must be above 0 and up to 3600"

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from evaluation.addresses import check_port
 from evaluation.json_types import JsonObject, JsonValue
 from evaluation.sciencebirds.codec import BY_NAME, DIALECTS, NOTHING_LEFT, Picture, Values
 from evaluation.sciencebirds.codes import GameState
@@ -57,6 +58,7 @@ class AgentClient:
       dialect: "current", or "early" for the requests of the original up to version 0.3.6.
 
     Raises:
+      ValueError: the port is out of range.
       OSError: from `connect_to_server`, no server listens there.
       Disconnected: from any request, there is no connection, or the server has another client or
         has closed the connection.
@@ -70,6 +72,7 @@ class AgentClient:
         timeout: float = 300.0,
         dialect: str = "current",
     ) -> None:
+        check_port(int(port))
         self._address, self._timeout = (host, int(port)), timeout
         self._table = DIALECTS[dialect]
         self._socket: socket.socket | None = None

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from evaluation.arguments import Commands, add_command, add_port
+from evaluation.arguments import Commands, add_command
 from evaluation.sciencebirds import demo_agent, legacy
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _add_serve(parts: Commands) -> None:
     )
     _add_generation(serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    add_port(serve, 2004, "TCP port")
+    serve.add_argument("--port", type=int, default=2004, metavar="N", help="TCP port (2004)")
     serve.add_argument(
         "--results",
         type=Path,

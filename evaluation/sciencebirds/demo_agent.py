@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evaluation.arguments import add_port
 from evaluation.files import write_whole
 from evaluation.json_types import JsonMapping
 from evaluation.sciencebirds.agent_client import AgentClient
@@ -192,7 +191,9 @@ class DemoAgent:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the agent's options to a parser."""
     parser.add_argument("--host", default="127.0.0.1", help="address of the server (127.0.0.1)")
-    add_port(parser, 2004, "port of the server")
+    parser.add_argument(
+        "--port", type=int, default=2004, metavar="N", help="port of the server (2004)"
+    )
     parser.add_argument("--backups", type=Path, metavar="DIR", help="directory for backups")
 
 

@@ -24,8 +24,9 @@
             game_levels  level_path
 
 A number or boolean is an attribute, or a child element of that name with the value as its text or
-as its attribute `value`. A limit may also be `<limit type="time">600</limit>`, with or without
-`<limits>` around it. Booleans are true and false in either case of the first letter.
+as its attribute `value`. A limit may also be `<limit type="time">600</limit>`: in `<training>` with
+`<limits>` around it, in `<checkpoint>` without, in a test set either way. Booleans are true and
+false in either case of the first letter.
 """
 
 import math

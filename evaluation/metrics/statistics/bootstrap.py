@@ -322,7 +322,8 @@ def wilson(hits: npt.ArrayLike, number: npt.ArrayLike, level: float) -> tuple[Fl
     half = z / (1 + weight) * np.sqrt(share * (1 - share) / count + weight / (4 * count))
     # Rounding would leave an end just beside 0 or 1, and so exclude the share itself.
     low = np.where(share == 0, 0.0, np.maximum(0.0, centre - half))
-    return low, np.where(share == 1, 1.0, np.minimum(1.0, centre + half))
+    high = np.where(share == 1, 1.0, np.minimum(1.0, centre + half))
+    return low[()], high[()]
 
 
 def _each(

@@ -184,7 +184,14 @@ def test_the_track_is_printed_as_it_would_be_played(capsys):
         (["run", "--agent", "{}/agent.py", "--seed", "-1"], "seed is -1"),
         (["serve", "--sessions", "0"], "sessions is 0"),
         (["serve", "--port", "70000", "--track", "{}/track.json"], "port is 70000"),
-        (["connect", "--agent", "{}/agent.py", "--port", "1"], "refused"),
+        (
+            ["connect", "--agent", "{}/agent.py", "--port", "1"],
+            "nothing listens at 127.0.0.1, port 1",
+        ),
+        (
+            ["connect", "--agent", "{}/agent.py", "--port", "65536"],
+            "port is 65536; it must be from 1",
+        ),
         (["track", "--track", "missing.json"], "missing.json"),
     ],
     ids=lambda value: None,
@@ -247,9 +254,6 @@ def test_a_client_takes_the_rules_of_a_track_and_says_where_it_looked(files, mon
     assert (given["rules"].act_seconds, given["rules"].act_hard_seconds) == (5, 6)
     error = capsys.readouterr().err
     assert "nothing listens at 127.0.0.1, port 8099; start jaxsim gvgai serve first" in error
-    with pytest.raises(SystemExit):
-        run("connect", "--agent", agent, "--port", 70_000)
-    assert "70000 is not a port; it must be from 0 to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -246,6 +246,8 @@ def test_a_demo_without_a_server_says_what_to_start(capsys):
         assert cli.main(["sciencebirds", "demo", "--port", str(port)]) == 1
     error = capsys.readouterr().err
     assert f"nothing listens at 127.0.0.1, port {port}; start jaxsim sciencebirds serve" in error
+    assert cli.main(["sciencebirds", "demo", "--port", "70000"]) == 2
+    assert capsys.readouterr().err == "jaxsim: port is 70000; it must be from 1 to 65535\n"
 
 
 @pytest.mark.slow
