@@ -70,7 +70,9 @@ class SyllabusRun(Playing):
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
         self.check_room(schedule.num_episodes, self.check_playing(schedule))
-        check_before_play(self.rows, schedule, Tasks.of(schedule).novelty_levels, self.measure)
+        levels = Tasks.of(schedule).novelty_levels
+        if self.rows:
+            check_before_play(self.rows, schedule, levels, self.measure)
         return schedule
 
     @property

@@ -110,8 +110,6 @@ def check_before_play(
     Raises:
       MetricError: as `CustomNumbers`, of these numbers.
     """
-    if not rows:
-        return
     generator = np.random.default_rng(0)
     # Episodes of up to 200 steps with a reward of 1 each; the agent predicts novelty.
     largest = {"length": 200, "reward": 200}
