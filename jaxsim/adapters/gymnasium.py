@@ -106,7 +106,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
 
     @property
     def state(self) -> State:
-        """Its state, NumPy leaves, for `reset(options={"state": ...})`; None before a reset."""
+        """Its state, NumPy leaves, as the option "state" of `reset` takes it; None before one."""
         return self._play.state
 
     def reset(
@@ -258,7 +258,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @property
     def state(self) -> State:
-        """States of all lanes, NumPy leaves (L, ...), for `reset(options={"state": ...})`."""
+        """States of all lanes, NumPy leaves (L, ...), as the option "state" of `reset` takes them."""
         return self._play.inner
 
     def _lane_seeds(self, seed: int | Sequence[int]) -> Sequence[int]:
