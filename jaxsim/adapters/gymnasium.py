@@ -258,7 +258,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @property
     def state(self) -> State:
-        """States of all lanes, NumPy leaves (L, ...), as the option "state" of `reset` takes them."""
+        """States of all lanes, NumPy leaves (L, ...), as the option "state" of `reset` takes."""
         return self._play.inner
 
     def _lane_seeds(self, seed: int | Sequence[int]) -> Sequence[int]:
