@@ -148,7 +148,7 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
     if (agent, env) in _FITTING:
         return
     try:
-        jax.eval_shape(partial(_tried, agent, env, params), jax.random.key(0))
+        jax.eval_shape(partial(_check_functions, agent, env, params), jax.random.key(0))
     except Exception as error:  # functions of an agent may raise anything
         reason = " ".join(str(error).split())[:200]
         line = _line(error, file_of(name))
@@ -157,7 +157,7 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
     _FITTING.add((agent, env))
 
 
-def _tried(agent: Agent, env: Env, params: Params, key: jax.Array) -> None:
+def _check_functions(agent: Agent, env: Env, params: Params, key: jax.Array) -> None:
     """Call each function of an agent once and check what it returns; for traced code."""
     import chex  # here, because most commands check no agent
 

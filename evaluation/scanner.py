@@ -206,14 +206,14 @@ def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> JsonO
         {
             "lifetime": first_lifetime + int(lane),
             "episode": int(np.argmax(fault[lane] > 0)),
-            "reason": _reason(agent, int(fault[lane].max())),
+            "reason": _fault_text(agent, int(fault[lane].max())),
         }
         for lane in np.flatnonzero(fault.any(axis=1))
     ]
     return {"faults": faults} if faults else {}
 
 
-def _reason(agent: Agent, fault: int) -> str:
+def _fault_text(agent: Agent, fault: int) -> str:
     """Text of a fault; its number where the agent has no text for it."""
     return agent.faults[fault - 1] if 1 <= fault <= len(agent.faults) else f"fault {fault}"
 

@@ -275,8 +275,8 @@ def compute(row: MetricRow, lifetime: Lifetime, plain: bool = False) -> Numbers:
         values = np.where(empty, 0.0, values)
     finite = np.isfinite(values)
     least, largest = row.bounds
-    wrong = (values < least) | (values > largest)
-    if row.unit != "performance" and wrong[finite & ~empty].any():
+    outside = (values < least) | (values > largest)
+    if row.unit != "performance" and outside[finite & ~empty].any():
         raise MetricError(
             f"metric {row.name!r} returned {values[finite].tolist()}; by its row, numbers lie "
             f"between {least:g} and {largest:g}"

@@ -105,9 +105,9 @@ class TrainingRun(Playing):
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes, player)
         # Without a limit but time, there are far more episodes than will be played.
-        trial = self.course.schedule(min(self.most_episodes, DEFAULT_EPISODES))
         if self.rows:
-            check_before_play(self.rows, trial, Tasks.of(trial).novelty_levels)
+            schedule = self.course.schedule(min(self.most_episodes, DEFAULT_EPISODES))
+            check_before_play(self.rows, schedule, Tasks.of(schedule).novelty_levels)
 
     def keeper(self, schedule: Schedule, player: SavedAgent, stop: Stop, say: Say) -> Checkpoints:
         """Return the checkpoints of the run, which one with more episodes can resume."""

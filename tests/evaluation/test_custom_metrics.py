@@ -159,11 +159,11 @@ def test_run_train_and_compare_take_the_file(file, tmp_path, monkeypatch, capsys
 def test_a_metric_that_fails_is_found_before_any_play(
     command, source, message, tmp_path, monkeypatch, capsys
 ):
-    def played(*values):
-        raise AssertionError("an environment was reset")
+    def refuse_to_play(*values, **options):
+        raise AssertionError("the engine was called")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(toy.Toy, "reset", played)
+    monkeypatch.setattr("evaluation.scanner.play", refuse_to_play)
     (tmp_path / "small.json").write_text(SYLLABUS)
     head = "import numpy as np\nfrom evaluation.metrics import metric\n"
     (tmp_path / "bad.py").write_text(head + source)

@@ -203,10 +203,10 @@ def test_a_player_with_a_wrong_prediction_is_refused():
         session.play(toy.schedule(("1.train", [repeat(1)])), Liar())
 
 
-def test_a_pure_agent_plays_the_last_lifetime():
-    numbers = [PurePlayer(toy.busy, lifetime=k)._memory for k in (0, 2**31, 2**32 - 1)]
-    leaves = [jax.tree.leaves(memory) for memory in numbers]
-    assert all(len(one) for one in leaves)
+def test_a_pure_agent_has_a_memory_of_its_own_up_to_the_last_lifetime():
+    keys = agents.Agent("keys", toy.busy.act, init=jax.random.key_data)
+    memories = [PurePlayer(keys, lifetime=k)._memory.tolist() for k in (0, 2**31, 2**32 - 1)]
+    assert len({tuple(memory) for memory in memories}) == 3
 
 
 @pytest.mark.parametrize("name", ["seed", "lifetime"])

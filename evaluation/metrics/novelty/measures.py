@@ -96,8 +96,10 @@ def _naming(answers: Answers, counts: Detection) -> dict[str, Numbers]:
     """Measures of naming; an agent that names in some trials is wrong where it names nothing."""
     xp = namespace(answers.probabilities)
     silent = ~xp.isfinite(answers.probabilities).all(axis=-1)
-    wrong = silent & ~silent.all() & (answers.digit != 0)  # at level 200 there is nothing to name
-    scores = characterisation(xp.where(wrong[..., None], 0.0, answers.probabilities), answers.digit)
+    # At level 200 there is nothing to name.
+    named_nothing = silent & ~silent.all() & (answers.digit != 0)
+    levels = xp.where(named_nothing[..., None], 0.0, answers.probabilities)
+    scores = characterisation(levels, answers.digit)
     missed = (counts.true_positives == 0) & (answers.digit != 0)
     accuracy = scores.accuracy
     of_detected = numbers(
@@ -113,9 +115,9 @@ def _naming(answers: Answers, counts: Detection) -> dict[str, Numbers]:
     }
     for slot, name in enumerate(SLOTS):
         words, true = answers.words[..., slot], answers.true_words[..., slot]
-        wrong = (words < 0) & (words >= 0).any()
+        named_nothing = (words < 0) & (words >= 0).any()
         # Any word but the true one.
-        result[f"{name}_accuracy"] = slot_accuracy(xp.where(wrong, true + 1, words), true)
+        result[f"{name}_accuracy"] = slot_accuracy(xp.where(named_nothing, true + 1, words), true)
     return result
 
 

@@ -137,11 +137,11 @@ def test_hyper_parameters_are_lanes_of_one_call(tmp_path):
     assert (lengths[2] != lengths[0]).any()
     # The default is the second of two values, whose lifetimes are lanes behind those of the first.
     pair = {**values, "axes": {"settings/learning_rate": [0.05, 0.005]}}
-    _, alone = run_plan(pair, tmp_path / "alone")
+    _, results = run_plan(pair, tmp_path / "pair")
     assert cli.main([*train, "--out", str(tmp_path / "train"), "--quiet"]) == 0
     expected = records.read_run(tmp_path / "train")
-    assert cell(alone, 1)["length"].to_pylist() == expected.columns["length"].ravel().tolist()
-    assert cell(alone, 0)["length"].to_pylist() != expected.columns["length"].ravel().tolist()
+    assert cell(results, 1)["length"].to_pylist() == expected.columns["length"].ravel().tolist()
+    assert cell(results, 0)["length"].to_pylist() != expected.columns["length"].ravel().tolist()
 
 
 def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
