@@ -17,6 +17,7 @@ from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 from jaxsim import counters, rng
 from jaxsim.env import Env
+from jaxsim.inputs import check_whole
 from jaxsim.lanes.crew import MULTIPLE
 from jaxsim.lanes.state import where
 from jaxsim.lanes.worlds import of_lanes
@@ -66,11 +67,9 @@ class Abreast:
     def __init__(
         self, schedule: Schedule, *, lanes: int, seed: int = 0, first_lifetime: int = 0
     ) -> None:
-        if lanes < 1:
-            raise ValueError(f"lanes is {lanes}; it must be at least 1")
+        check_whole("lanes", lanes, 1)
         last = 2**32 - lanes
-        if not 0 <= first_lifetime <= last:
-            raise ValueError(f"first lifetime is {first_lifetime}; it must be from 0 to {last}")
+        check_whole("first lifetime", first_lifetime, 0, last)
         self.tasks, self.filled = Tasks.of(schedule), -(-lanes // MULTIPLE) * MULTIPLE
         self.envs = tuple(world.env for world in self.tasks.worlds)
         numbers = jnp.uint32(first_lifetime) + jnp.arange(self.filled, dtype=jnp.uint32)

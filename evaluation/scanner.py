@@ -34,6 +34,7 @@ from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, counters
 from jaxsim.agents import Agent
 from jaxsim.agents.base import Memory, learn_nothing
+from jaxsim.inputs import check_whole
 from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds, Rows
 from jaxsim.pytrees import Tree
@@ -74,8 +75,7 @@ class MachineOptions:
         Raises:
           ValueError: a chunk that is not a multiple of 64, or a number out of bounds.
         """
-        if self.segment < 1:
-            raise ValueError(f"segment is {self.segment}; it must be at least 1")
+        check_whole("segment", self.segment, 1)
         return Spread(self.chunk, self.threads)
 
 
@@ -224,11 +224,9 @@ def check_lifetimes(lifetimes: int, first_lifetime: int = 0) -> None:
     Raises:
       ValueError: none, too many, or a first one that does not exist.
     """
-    if not 1 <= lifetimes <= MAX_LIFETIMES:
-        raise ValueError(f"lifetimes is {lifetimes}; it must be from 1 to {MAX_LIFETIMES}")
+    check_whole("lifetimes", lifetimes, 1, MAX_LIFETIMES)
     last = MAX_LIFETIMES - lifetimes
-    if not 0 <= first_lifetime <= last:
-        raise ValueError(f"first lifetime is {first_lifetime}; it must be from 0 to {last}")
+    check_whole("first lifetime", first_lifetime, 0, last)
 
 
 def check_width(width: int) -> None:
@@ -237,8 +235,7 @@ def check_width(width: int) -> None:
     Raises:
       ValueError: none or too many.
     """
-    if not 1 <= width <= MAX_WIDTH:
-        raise ValueError(f"width is {width}; it must be from 1 to {MAX_WIDTH}")
+    check_whole("width", width, 1, MAX_WIDTH)
 
 
 def unconnected(agent: Agent, lifetimes: int, counts: Sequence[int]) -> int:

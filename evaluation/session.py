@@ -22,6 +22,7 @@ from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, counters, rng, spaces
 from jaxsim.agents import Agent, Entry, Episodes
 from jaxsim.agents.base import Memory
+from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
 from jaxsim.stepper import EpisodeKeys, StepOutcome, Stepper, answer_at_once
 
@@ -183,8 +184,7 @@ class Session:
     """
 
     def __init__(self, schedule: Schedule, *, seed: int = 0, lifetime: int = 0) -> None:
-        if not 0 <= lifetime < 2**32:
-            raise ValueError(f"lifetime is {lifetime}; it must be from 0 to {2**32 - 1}")
+        check_whole("lifetime", lifetime, 0, 2**32 - 1)
         self._lifetime = rng.fold(counters.root(seed), jnp.uint32(lifetime))
         self.schedule, self.tasks = schedule, Tasks.of(schedule)
         self._variants = schedule.block_variants()[schedule.episode_blocks()]

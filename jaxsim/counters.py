@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from jaxsim import rng
+from jaxsim.inputs import check_whole
 
 AGENT, EPISODE = 0, 1
 RESET, BEGIN, ACT, STEP, INIT = range(5)
@@ -22,6 +23,5 @@ def root(seed: int) -> rng.Words:
     Raises:
       ValueError: a seed that is not from 0 to 2^32 - 1.
     """
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
+    check_whole("seed", seed, 0, 2**32 - 1)
     return rng.Words(*jax.device_put((np.uint32(0), np.uint32(seed))))  # those of its typed key

@@ -32,6 +32,7 @@ import numpy as np
 
 from jaxsim import inputs, spaces
 from jaxsim.env import Env
+from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Params, State, Step, Tree
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.cartpole import CartPole
@@ -61,8 +62,7 @@ class Embedded(WorldWrapper, ABC):
 
     def __post_init__(self) -> None:
         """Refuse fewer slots than there are blocks to report."""
-        if self.slots < SLOTS:
-            raise ValueError(f"slots is {self.slots}; it must be at least {SLOTS}")
+        check_whole("slots", self.slots, SLOTS)
 
     @property
     def num_actions(self) -> int:
@@ -195,8 +195,7 @@ def embed(env: Env, slots: int = SLOTS) -> Env:
 
 @embed.register
 def _(env: CartPole3D, slots: int = SLOTS) -> CartPole3D:
-    if slots < env.config.max_blocks:
-        raise ValueError(f"slots is {slots}; it must be at least {env.config.max_blocks}")
+    check_whole("slots", slots, env.config.max_blocks)
     return CartPole3D(replace(env.config, max_blocks=slots))
 
 

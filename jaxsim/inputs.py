@@ -1,11 +1,37 @@
 """Checks of values that callers pass; of traced values only the type can be checked."""
 
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
+from jaxsim.parameters import shown
 from jaxsim.pytrees import Leaf
+
+
+def check_whole(name: str, number: Any, low: int, high: int | None = None) -> None:
+    """Refuse what is no whole number, or out of bounds.
+
+    Args:
+      name: of the number, for the message.
+      number: what a caller passed. Integers of NumPy and JAX are accepted, truth values are not.
+      low: smallest number allowed.
+      high: largest number allowed; None for any.
+
+    Raises:
+      ValueError: says what is allowed.
+    """
+    allowed = f"at least {low}" if high is None else f"from {low} to {high}"
+    try:
+        value = None if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        value = None
+    if value is None:
+        raise ValueError(f"{name} is {shown(number)}; it must be a whole number, {allowed}")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"{name} is {shown(value)}; it must be {allowed}")
 
 
 def action_codes(action: Leaf, count: int, names: Sequence[str] = ()) -> Leaf:

@@ -108,6 +108,9 @@ def make(name: str, values: Values | None = None, /, **options: Any) -> tuple[An
       ValueError: unknown name, parameter or option, or a value out of bounds.
     """
     env_spec = spec(name)
+    if not isinstance(values, Mapping | None):
+        example = "it must be a mapping of paths, as {'pole/length': 3.0}"
+        raise ValueError(f"values is {parameters.shown(values)}; {example}")
     values = env_spec.expand(values or {})
     if (image := options.pop("image", None)) is not None:
         values |= image_settings.by_path(image)

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsim import backend, counters
 from jaxsim.agents.base import Agent
+from jaxsim.inputs import check_whole
 from jaxsim.lanes.crew import Crew, Spread, power_of_two
 from jaxsim.lanes.lists import Rounds
 from jaxsim.pytrees import Leaf, Params
@@ -77,8 +78,7 @@ def rollout(
         raise TypeError(f"agent is {agent!r}; it must be an Agent, as jaxsim.agents.get('pd') is")
     if not hasattr(env, "score"):
         raise ValueError(_no_score(env))
-    if not 1 <= episodes <= MAX_EPISODES:
-        raise ValueError(f"episodes is {episodes}; it must be from 1 to {MAX_EPISODES}")
+    check_whole("episodes", episodes, 1, MAX_EPISODES)
     counters.root(seed)
     table, rows = _table(params, variant, episodes)
     numbers = _numbers(numbers, episodes)

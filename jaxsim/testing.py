@@ -18,6 +18,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 
 from jaxsim.env import Env
+from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Leaf, Params, State, Tree
 
 VARIANTS = 10  # different params in one batch
@@ -99,8 +100,7 @@ def check_env(
     Results of differently compiled programs are compared to the square root of the type's
     rounding, relative or absolute: programs may round differently, and contacts amplify that.
     """
-    if lanes <= VARIANTS:
-        raise ValueError(f"lanes is {lanes}; it must be at least {VARIANTS + 1}")
+    check_whole("lanes", lanes, VARIANTS + 1)
     programs = programs or Programs(env)
     if programs.env != env:
         raise ValueError("programs are of another environment; make them from this one")

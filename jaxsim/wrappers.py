@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, rng, spaces
+from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
 
 T = TypeVar("T")
@@ -254,8 +255,7 @@ class TimeLimit(Wrapper):
 
     def __post_init__(self) -> None:
         """Refuse a limit below one step."""
-        if self.steps < 1:
-            raise ValueError(f"a limit of {self.steps} steps was given; it must be at least 1")
+        check_whole("limit of steps", self.steps, 1)
 
     @property
     def max_steps(self) -> int:

@@ -45,6 +45,7 @@ from evaluation.bench.workloads import (
 from evaluation.json_types import JsonObject
 from jaxsim import parameters
 from jaxsim.backend import cores
+from jaxsim.inputs import check_whole
 from jaxsim.lanes.crew import MAX_THREADS
 
 FLAGS = (DEFAULT, CONFIGURED)
@@ -125,13 +126,12 @@ class Benchmark:
             ("rounds", self.rounds, 1000),
             ("threads", self.threads, MAX_THREADS),
         ):
-            if number is not None and not 1 <= number <= most:
-                raise ValueError(f"{name} is {number}; it must be from 1 to {most}")
+            if number is not None:
+                check_whole(name, number, 1, most)
         if not 0 < self.seconds <= 3600:
             raise ValueError(f"seconds is {self.seconds}; it must be above 0 and up to 3600")
         agents.get(self.agent)
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**31 - 1}")
+        check_whole("seed", self.seed, 0, 2**31 - 1)
 
     def settings(self) -> JsonObject:
         """Return plain JSON values of all attributes."""

@@ -16,6 +16,7 @@ from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.files import ResultFiles, check_output_directory
 from evaluation.json_types import JsonMapping
 from evaluation.scanner import Snapshot
+from jaxsim.inputs import check_whole
 
 FIVE_MINUTES = 300.0
 MOST_SECONDS = 365 * 24 * 3600.0
@@ -43,8 +44,8 @@ class Pace:
             raise ValueError(
                 f"checkpoint-every is {self.seconds:g} s; it must be from 0 s to 365 days"
             )
-        if self.blocks is not None and self.blocks < 1:
-            raise ValueError(f"checkpoint-blocks is {self.blocks}; it must be at least 1")
+        if self.blocks is not None:
+            check_whole("checkpoint-blocks", self.blocks, 1)
 
 
 class Busy(ValueError):

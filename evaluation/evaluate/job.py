@@ -16,6 +16,7 @@ from evaluation.json_types import JsonObject
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import Bounds, summarise
 from jaxsim import Spread, Totals, backend, counters
+from jaxsim.inputs import check_whole
 from jaxsim.parameters import Values
 from jaxsim.worlds.sharing import SharedTask, shared
 
@@ -113,8 +114,7 @@ class AgentComparison:
         """
         if not self.agents:
             raise ValueError("no agent was named; name one, as in: jaxsim evaluate pd")
-        if not 2 <= self.episodes <= MOST_EPISODES:
-            raise ValueError(f"episodes is {self.episodes}; it must be from 2 to {MOST_EPISODES}")
+        check_whole("episodes", self.episodes, 2, MOST_EPISODES)
         counters.root(self.seed)
         tasks = {level.number: level.task for level in jaxsim.levels()}
         for number in self.levels:

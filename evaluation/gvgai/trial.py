@@ -41,6 +41,7 @@ from evaluation.gvgai.track import TRAINING_PHASE, VALIDATION_PHASE, Track
 from evaluation.session import Episode, Log, Session
 from jaxsim import counters, rng
 from jaxsim.embedding import Embedded
+from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Params
 from jaxsim.worlds.cartpole3d.types import Observation
 
@@ -71,8 +72,7 @@ def check_numbers(seed: int, lifetime: int) -> None:
       ValueError: a seed or a number of lifetime that is not from 0 to 2^32 - 1.
     """
     counters.root(seed)
-    if not 0 <= lifetime < 2**32:
-        raise ValueError(f"lifetime is {lifetime}; it must be from 0 to {2**32 - 1}")
+    check_whole("lifetime", lifetime, 0, 2**32 - 1)
 
 
 @lru_cache(maxsize=8)

@@ -26,6 +26,7 @@ from evaluation.l2m.document import Document, SyllabusError
 from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.l2m.writer import document, episode
 from evaluation.schedule import Mode, Schedule, Value
+from jaxsim.inputs import check_whole
 
 _Pair = tuple[str, Mapping[str, Value]]
 
@@ -60,10 +61,7 @@ def episodes(
         syllabus is converted to a schedule.
     """
     for name, number in (("count", count), ("sub_episodes", sub_episodes)):
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if not whole or not 1 <= number <= MAX_EPISODES:
-            words = f"it must be a whole number from 1 to {MAX_EPISODES}"
-            raise ValueError(f"{name} is {number!r}; {words}")
+        check_whole(name, number, 1, MAX_EPISODES)
     return TaskEpisodes(task, count, dict(parameters or {}), sub_episodes)
 
 

@@ -20,6 +20,7 @@ from evaluation.sailon.batch import play_agents
 from evaluation.sailon.experiment import Experiment, generate
 from evaluation.sailon.results import Results
 from evaluation.sailon.settings import ExperimentSettings, Split, Starts
+from jaxsim.inputs import check_whole
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
 
 EPISODES, BUTTON, TRIALS = 45, 20, 30
@@ -122,11 +123,9 @@ class EvaluationPlan:
         Raises:
           ValueError: a level, difficulty or number that is not allowed.
         """
-        if self.episodes < 1:
-            raise ValueError(f"episodes is {self.episodes}; it must be at least 1")
+        check_whole("episodes", self.episodes, 1)
         button = min(BUTTON, self.episodes // 2) if self.button is None else self.button
-        if not 0 <= button <= self.episodes:
-            raise ValueError(f"button is {button}; it must be from 0 to {self.episodes} episodes")
+        check_whole("button", button, 0, self.episodes)
         return ExperimentSettings(
             novelty=self.levels,
             difficulty=self.difficulties,

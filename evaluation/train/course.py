@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from evaluation.arguments import parameter
 from evaluation.schedule import Block, Mode, Parameters, Schedule, level_variant
 from jaxsim import registry
+from jaxsim.inputs import check_whole
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 MOST_EPISODES = 1_000_000
@@ -37,8 +38,7 @@ class TrainingCourse:
 
     def __post_init__(self) -> None:
         for name, value in (("eval-every", self.every), ("eval-episodes", self.evaluation)):
-            if not 1 <= value <= MOST_EPISODES:
-                raise ValueError(f"{name} is {value}; it must be from 1 to {MOST_EPISODES}")
+            check_whole(name, value, 1, MOST_EPISODES)
 
     def check(self, episodes: int) -> None:
         """Check the task and its parameters, and a number of training episodes.

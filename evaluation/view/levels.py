@@ -6,6 +6,7 @@ from evaluation.session import PurePlayer, Session
 from evaluation.view.recording import Recording
 from evaluation.view.replays import with_memory
 from jaxsim import levels, parameters
+from jaxsim.inputs import check_whole
 from jaxsim.render.viewer import Film
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
@@ -34,8 +35,7 @@ def of_level(
         raise ValueError(f"level is {level}; it must be one of {listed}")
     if difficulty not in DIFFICULTIES:
         raise ValueError(parameters.unknown("difficulty", difficulty, DIFFICULTIES))
-    if not 0 <= episode < 2**31:
-        raise ValueError(f"episode is {episode}; it must be from 0 to {2**31 - 1}")
+    check_whole("episode", episode, 0, 2**31 - 1)
     values = (("novelty/difficulty", difficulty), ("novelty/level", level))
     block = Block(0, 1, "test", tasks[level], values, episode + 1, False)
     session = Session(Schedule("view", (block,)), seed=seed)

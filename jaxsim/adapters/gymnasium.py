@@ -36,6 +36,7 @@ import jaxsim
 from jaxsim import render, spaces, stepper
 from jaxsim.adapters.streams import LaneStream, SingleStream, Stream, shown
 from jaxsim.env import Env
+from jaxsim.inputs import check_whole
 from jaxsim.parameters import Values
 from jaxsim.pytrees import Leaf, Params, State, Tree
 from jaxsim.wrappers import Mode
@@ -202,8 +203,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         **options: Any,
     ) -> None:
         self.render_mode = _checked_render_mode(render_mode)
-        if num_envs < 1:
-            raise ValueError(f"num_envs is {num_envs}; it must be at least 1")
+        check_whole("num_envs", num_envs, 1)
         mode = _autoreset_mode(autoreset_mode)
         self.num_envs = num_envs
         limit = None if max_episode_steps == -1 else max_episode_steps

@@ -19,6 +19,7 @@ from jax.tree_util import PyTreeDef
 from jaxsim import backend, counters, program_store, rng
 from jaxsim.agents.base import Agent, Memory, NoveltyPrediction, learn_nothing, never_fails
 from jaxsim.env import Env
+from jaxsim.inputs import check_whole
 from jaxsim.lanes.kept import KeptProgram
 from jaxsim.lanes.lists import Batch, Rounds, Rows
 from jaxsim.lanes.program import Program, Sizes
@@ -68,8 +69,8 @@ class Spread:
             raise ValueError(
                 f"chunk is {chunk}; it must be a multiple of {MULTIPLE} up to {MAX_CHUNK}"
             )
-        if threads is not None and not 1 <= threads <= MAX_THREADS:
-            raise ValueError(f"threads is {threads}; it must be from 1 to {MAX_THREADS}")
+        if threads is not None:
+            check_whole("threads", threads, 1, MAX_THREADS)
 
     @property
     def number(self) -> int:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import parameters, rng
+from jaxsim.inputs import check_whole
 from jaxsim.json_types import JsonMapping, JsonObject
 from jaxsim.novelty.families import FAMILIES, Family, check_together
 from jaxsim.parameters import Values
@@ -128,8 +129,7 @@ def sample(key: jax.Array, families: Sequence[str], size: int) -> tuple[Novelty,
     Raises:
       ValueError: no families, an unknown one, two that contradict each other, or a bad size.
     """
-    if not 1 <= size <= MOST_SAMPLES:
-        raise ValueError(f"size is {size}; it must be from 1 to {MOST_SAMPLES}")
+    check_whole("size", size, 1, MOST_SAMPLES)
     if not families:
         raise ValueError("families is empty; name one or more")
     if isinstance(families, str):

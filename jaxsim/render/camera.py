@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.image_settings import MOST_PIXELS, MOST_SAMPLES, VIEWS
+from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Leaf
 from jaxsim.render.scene import Scene
 from jaxsim.worlds.cartpole3d.geometry import dot, scale, sub
@@ -68,9 +69,7 @@ class Camera:
             raise ValueError(f"view is {self.view!r}; it must be one of {', '.join(VIEWS)}")
         limits = {"height": MOST_PIXELS, "width": MOST_PIXELS, "samples": MOST_SAMPLES}
         for name, most in limits.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
+            check_whole(name, getattr(self, name), 1, most)
 
 
 class CameraPose(NamedTuple):

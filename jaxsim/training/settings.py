@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Leaf
 
 Numbers = float | Sequence[float]
@@ -108,10 +109,10 @@ class Settings:
                 f"hidden is {self.hidden!r}; it must name from 1 to {MOST_LAYERS} layers"
             )
         for units in self.hidden:
-            _check_count("hidden", units, 1, MOST_UNITS)
-        _check_count("updates", self.updates, 1, MOST_UPDATES)
-        _check_count("samples", self.samples, 1, MOST_SAMPLES)
-        _check_count("rehearsed", self.rehearsed, 1, MOST_SAMPLES)
+            check_whole("hidden", units, 1, MOST_UNITS)
+        check_whole("updates", self.updates, 1, MOST_UPDATES)
+        check_whole("samples", self.samples, 1, MOST_SAMPLES)
+        check_whole("rehearsed", self.rehearsed, 1, MOST_SAMPLES)
         for name, (low, high) in BOUNDS.items():
             values = _checked(name, getattr(self, name), low, high)
             # Settings are hashable, so that equal ones share an agent and its compiled program.
@@ -124,11 +125,6 @@ class Settings:
     def sweeps(self) -> dict[str, tuple[float, ...]]:
         """The fields that differ between lifetimes, with their values in turn."""
         return {name: v for name in BOUNDS if isinstance(v := getattr(self, name), tuple)}
-
-
-def _check_count(name: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number from {low} to {high}")
 
 
 def _checked(name: str, value: object, low: float, high: float) -> tuple[float, ...]:

@@ -187,6 +187,8 @@ def test_an_episode_with_a_number_that_is_not_finite_is_not_complete(cartpole):
     [
         ({"episodes": 0}, "episodes is 0; it must be from 1"),
         ({"episodes": 1 << 29}, "episodes is 536870912"),
+        ({"episodes": 1.5}, "episodes is 1.5; it must be a whole number, from 1"),
+        ({"seed": 1.5}, "seed is 1.5; it must be a whole number, from 0"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**32}, "seed is 4294967296"),
         ({"variant": np.zeros(10, np.int32)}, "all parameters must have shape"),

@@ -19,6 +19,7 @@ from evaluation.logs.export import check_logged
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.records import COLUMNS, Records
 from evaluation.report import Report, summarise_records
+from jaxsim.inputs import check_whole
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,8 @@ class ClassificationRun:
           ValueError: says what to change; a `SyllabusError` for the syllabus itself.
         """
         learners.get(self.learner)
-        if self.lifetimes < 1:
-            raise ValueError(f"lifetimes is {self.lifetimes}; it must be 1 or more")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
+        check_whole("lifetimes", self.lifetimes, 1)
+        check_whole("seed", self.seed, 0, 2**32 - 1)
         if self.window < 1 or self.window % 2 == 0:
             raise ValueError(f"window is {self.window}; it must be an odd number from 1")
         check_logged(self.log_lifetimes, 0, self.lifetimes)

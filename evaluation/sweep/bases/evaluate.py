@@ -29,6 +29,7 @@ from evaluation.sweep.bases.base import (
 )
 from evaluation.sweep.grid import GroupKeys, SweepCell
 from jaxsim import Totals, counters, registry
+from jaxsim.inputs import check_whole
 from jaxsim.parameters import unknown
 from jaxsim.pytrees import Params
 
@@ -77,10 +78,7 @@ class EvaluateBase:
         """Check a cell."""
         typed(values, {"agent": str, "task": str, "level": int, "difficulty": str})
         typed(values, {"episodes": int, "seed": int})
-        if not 2 <= values["episodes"] <= MOST_EPISODES:
-            raise ValueError(
-                f"episodes is {values['episodes']}; it must be from 2 to {MOST_EPISODES}"
-            )
+        check_whole("episodes", values["episodes"], 2, MOST_EPISODES)
         counters.root(values["seed"])
         spec = registry.spec(values["task"])
         for name in spec.expand(paths(values, FIELDS)):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import jax
 
+from jaxsim.inputs import check_whole
 from jaxsim.worlds.cartpole.types import Motion, Scalar
 
 DT = 0.02  # s, one environment step is one physics tick
@@ -46,8 +47,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Reject invalid values."""
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1")
+        check_whole("max_steps", self.max_steps, 1)
         if self.dtype not in ("float32", "float64"):
             raise ValueError(f"dtype is {self.dtype!r}; it must be 'float32' or 'float64'")
         if self.engine not in ENGINES:

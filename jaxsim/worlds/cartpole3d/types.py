@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import rng
+from jaxsim.inputs import check_whole
 
 Scalar = jax.Array | float
 
@@ -76,10 +77,8 @@ class Config:
 
     def __post_init__(self) -> None:
         """Reject invalid values."""
-        if self.max_blocks < 1:
-            raise ValueError(f"max_blocks is {self.max_blocks}; it must be at least 1")
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1")
+        check_whole("max_blocks", self.max_blocks, 1)
+        check_whole("max_steps", self.max_steps, 1)
         unknown = set(self.terms) - set(TERMS)
         if unknown or tuple(sorted(set(self.terms))) != self.terms:
             raise ValueError(f"terms is {self.terms!r}; it must be sorted names out of {TERMS}")

@@ -161,7 +161,7 @@ BAD = {
     "no tests": (lambda: Syllabus("s").train(ONE).test([]), "a test phase needs episodes"),
     "test first": (lambda: Syllabus("s").test(ONE), r"call train\(\) before test\(\)"),
     "not episodes": (lambda: Syllabus("s").train(["CartPole"]), "'CartPole' is not what episodes"),
-    "count": (lambda: episodes("CartPole", 0), "count is 0; it must be a whole number from 1"),
+    "count": (lambda: episodes("CartPole", 0), "count is 0; it must be from 1"),
     "count real": (lambda: episodes("CartPole", 1.0), "count is 1.0; it must be a whole number"),
     "count true": (lambda: episodes("CartPole", True), "count is True; it must be"),
     "task": (
@@ -295,7 +295,7 @@ def test_everything_wrong_with_a_curriculum_is_said_with_its_place():
         "block 0 (LearnBlock) is empty; add a TaskBlock",
         "block 1 (EvalBlock), task 0 is empty; add a TaskVariant",
         "block 2 (LearnBlock), task 0 has the tasks CartPole, CartPole2D; make a TaskBlock of each",
-        "block 2 (LearnBlock), task 0, variant 0: count is 0; it must be a whole number from 1",
+        "block 2 (LearnBlock), task 0, variant 0: count is 0; it must be from 1",
         "block 3 (EvalBlock), task 0, variant 1: parameter 'pole/length' is 99.0; it must be",
         "block 3 (EvalBlock), task 1, variant 0: unknown task 'Pong'",
     ]

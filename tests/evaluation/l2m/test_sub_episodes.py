@@ -74,7 +74,7 @@ def test_a_syllabus_of_python_says_the_same(schedule):
     built = built.test(l2m.episodes("Toy", 2, {"wheel": 5}, sub_episodes=2))
     built = built.train(l2m.episodes("Toy", 1, {"target": 2}))
     assert built.schedule().blocks == schedule.blocks
-    with pytest.raises(ValueError, match="sub_episodes is 0; it must be a whole number from 1"):
+    with pytest.raises(ValueError, match="sub_episodes is 0; it must be from 1"):
         l2m.episodes("Toy", 1, sub_episodes=0)
 
 

@@ -591,7 +591,7 @@ def test_a_client_that_asks_for_pictures_gets_those_of_its_observations(draw, tm
 
 @pytest.mark.parametrize("pixels", [0, 1025])
 def test_pictures_have_sizes_that_can_be_drawn(pixels):
-    with pytest.raises(ValueError, match=f"height is {pixels}; it must be a whole number from 1"):
+    with pytest.raises(ValueError, match=f"height is {pixels}; it must be from 1"):
         Pictures(pixels)
 
 

@@ -240,9 +240,9 @@ def test_what_has_no_picture_is_refused():
     ("given", "message"),
     [
         ({"view": "behind"}, "view is 'behind'; it must be one of corner, side, top, first"),
-        ({"height": 0}, "height is 0; it must be a whole number from 1 to 1024"),
-        ({"width": 5000}, "width is 5000; it must be a whole number from 1 to 1024"),
-        ({"samples": 2.5}, "samples is 2.5; it must be a whole number from 1 to 8"),
+        ({"height": 0}, "height is 0; it must be from 1 to 1024"),
+        ({"width": 5000}, "width is 5000; it must be from 1 to 1024"),
+        ({"samples": 2.5}, "samples is 2.5; it must be a whole number, from 1 to 8"),
     ],
 )
 def test_a_camera_that_cannot_be_is_refused(given, message):
