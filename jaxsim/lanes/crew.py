@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import numpy as np
@@ -270,8 +270,14 @@ class Crew:
         return jax.tree.map(joined, *self.memories())
 
     def remember(self, memory: Memory) -> None:
-        """Set the memories of the lifetimes, in the form that `memory` returns."""
+        """Set the memories of the lifetimes, in the form that `memory` returns.
+
+        Raises:
+          ValueError: they are of another form, as those of another agent.
+        """
         memories = self.memories()
+        if _form(memory) != _form(jax.eval_shape(partial(jax.tree.map, rng.words_of), memories[0])):
+            raise ValueError(f"memory is of another agent; it must be one of {self.agent.name}")
         for index, part in enumerate(memories):
             first = index * self.share
             rows = jax.tree.map(lambda leaf, first=first: leaf[first : first + self.share], memory)
@@ -357,6 +363,12 @@ def executable(
 ) -> jax.stages.Compiled:
     """A compiled program for a device and batches of some shapes."""
     return backend.compiled(lowered(program, home, structure, shapes))
+
+
+def _form(memory: Memory) -> tuple[PyTreeDef, Shapes]:
+    """Structure of memories of lifetimes, and shape and type of each leaf of one of them."""
+    leaves, structure = jax.tree.flatten(memory)
+    return structure, tuple((leaf.shape[1:], leaf.dtype) for leaf in leaves)
 
 
 @jax.jit

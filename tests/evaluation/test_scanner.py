@@ -716,6 +716,24 @@ def test_bad_arguments(arguments, words):
         play(schedule, toy.constant(0), **arguments)
 
 
+@pytest.mark.parametrize(
+    "memory",
+    [
+        np.zeros(2, np.float32),
+        np.zeros((2, 1), np.int32),
+        (np.zeros(2, np.int32),),
+        {"count": np.zeros(2, np.int32)},
+    ],
+    ids=["type", "shape", "structure", "names"],
+)
+def test_memories_of_another_agent(memory):
+    schedule = toy.schedule(("1.train", [repeat(1)]))
+    agent = replace(toy.constant(0), init=lambda key: jnp.int32(0))
+    play(schedule, agent, lifetimes=2, memory=np.zeros(2, np.int32))
+    with pytest.raises(ValueError, match=f"memory is of another agent; .* one of {agent.name}"):
+        play(schedule, agent, lifetimes=2, memory=memory)
+
+
 def test_tasks_with_other_observations_or_actions():
     mixed = toy.schedule(("1.train", [repeat(1), repeat(1, task="CartPole")]))
     words = r"'CartPole' has other observations or actions than 'Toy'.*as separate schedules"
