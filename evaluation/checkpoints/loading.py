@@ -25,7 +25,7 @@ class SavedAgent:
 
     Attributes:
       agent: pure agent, with the name that the user gave.
-      built_in: name of the built-in agent.
+      built_in: name of the built-in agent, or of the file and variable that hold it.
       memory: leaves (L, ...) of NumPy as in a `scanner.Snapshot`; None for the agent's own initial
         memory.
       origin: hash of the checkpoint that the memory is from; "" for none.
@@ -53,11 +53,12 @@ def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tupl
       CheckpointError: there is no finished checkpoint, it is damaged, or of another agent.
       ValueError: its agent is not known here.
     """
-    agent, memory, _ = _loaded(Path(directory), schedule)
-    return agent, memory
+    saved = _loaded(Path(directory), schedule)
+    return saved.agent, saved.memory
 
 
-def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, Memory, str]:
+def _loaded(directory: Path, schedule: Schedule | None = None) -> SavedAgent:
+    """The agent of a checkpoint by its own name, with the memories of all lifetimes."""
     if not directory.is_dir():
         raise store.CheckpointError(f"{directory} is not a directory with checkpoints")
     if (directory / store.MANIFEST).exists():
@@ -74,7 +75,7 @@ def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, M
         raise store.CheckpointError(f"checkpoint {step} does not say which agent it is of")
     agent = agents.of_schedule(name, schedule) if schedule else agents.get(name)
     like = jax.eval_shape(partial(_memories, agent), jax.random.split(jax.random.key(0), 1))
-    return agent, store.load_memories(step, manifest, like), digest(manifest)
+    return SavedAgent(agent, name, store.load_memories(step, manifest, like), digest(manifest))
 
 
 def _memories(agent: Agent, keys: jax.Array) -> Memory:
@@ -105,7 +106,7 @@ def player(
     directory = name.removeprefix(PREFIX)
     if not directory:
         raise ValueError(f"agent {name!r} names no directory; write {PREFIX}DIR")
-    agent, memory, origin = _loaded(Path(directory), schedule)
+    saved = _loaded(Path(directory), schedule)
     numbers = np.arange(first_lifetime, first_lifetime + lifetimes)
-    memory = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], memory)
-    return SavedAgent(replace(agent, name=name), agent.name, memory, origin)
+    memory = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], saved.memory)
+    return replace(saved, agent=replace(saved.agent, name=name), memory=memory)

@@ -1,6 +1,6 @@
 """Settings and checks of all runs with checkpoints."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -127,8 +127,8 @@ class Playing:
         keeper: scanner.Keeper,
         progress: scanner.Progress | None,
     ) -> Records:
-        """Play a schedule; see `scanner.play`."""
-        return scanner.play(
+        """Play a schedule, see `scanner.play`; records also have the hash of the agent's file."""
+        records = scanner.play(
             schedule,
             player.agent,
             lifetimes=self.lifetimes,
@@ -140,6 +140,8 @@ class Playing:
             memory=player.memory,
             keeper=keeper,
         )
+        files = agents.files_of([player.built_in])
+        return replace(records, metadata={**records.metadata, **files})
 
 
 def _memory_bytes(agent: Agent) -> int:

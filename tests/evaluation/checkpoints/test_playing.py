@@ -171,10 +171,13 @@ def test_settings_of_the_experiment_of_an_evaluation(tmp_path):
 
 
 def test_all_settings_reach_the_engine(monkeypatch):
-    asked = []
-    monkeypatch.setattr(scanner, "play", lambda *given, **named: asked.append((given, named)))
+    asked, made = [], made_up.run(0, 5, 4)
+    monkeypatch.setattr(
+        scanner, "play", lambda *given, **named: asked.append((given, named)) or made
+    )
     plan, keeper, progress = made_up.schedule(4), object(), object()
-    Playing(out=Path("x"), **SETTINGS | SPREAD).play(plan, TRAINED, keeper, progress)
+    results = Playing(out=Path("x"), **SETTINGS | SPREAD).play(plan, TRAINED, keeper, progress)
+    assert results == made
     named = {name: value for name, value in SETTINGS.items() if name != "agent"}
     named |= {"options": SPREAD["options"], "progress": progress, "keeper": keeper}
     assert asked == [((plan, TRAINED.agent), named | {"memory": TRAINED.memory})]

@@ -350,6 +350,17 @@ def test_joined_shards_are_the_whole_run(tmp_path, capsys):
         assert words in capsys.readouterr().err
 
 
+def test_shards_of_a_changed_agent_are_not_joined(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("s.json").write_text(SYLLABUS)
+    run = ["run", "s.json", "--agent", "mine.py", "--lifetimes", "2", "--quiet"]
+    for number, name in enumerate(("random", "nothing"), 1):
+        Path("mine.py").write_text(f"from jaxsim.agents import get\n\nagent = get({name!r})\n")
+        assert cli.main([*run, "--shard", f"{number}/2", "--out", f"part-{number}"]) == 0
+    assert small.sweep("join", "part-1", "part-2", "--out", "joined") == 2
+    assert "the shards are of different runs: agent_files differs" in capsys.readouterr().err
+
+
 def test_shards_with_custom_metrics_are_joined_with_them(tmp_path, capsys):
     syllabus, metrics = tmp_path / "s.json", tmp_path / "m.py"
     syllabus.write_text(SYLLABUS)

@@ -1,6 +1,7 @@
 """`jaxsim train`: what is played, what is written, and how runs go on."""
 
 import csv
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -293,11 +294,23 @@ def test_a_trained_agent_plays(trained, tmp_path):
 def test_lifetimes_take_the_memories_of_a_checkpoint_in_turn(monkeypatch):
     """Also those of a part of a longer run."""
     memory = {"known": np.arange(6).reshape(3, 2)}
-    monkeypatch.setattr(loading, "_loaded", lambda *given: (toy.bandit, memory, "hash"))
+    saved = loading.SavedAgent(toy.bandit, "bandit", memory, "hash")
+    monkeypatch.setattr(loading, "_loaded", lambda *given: saved)
     for first, rows in ((0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (7, [1, 2, 0, 1])):
         player = loading.player("checkpoint:there", 4, first)
         np.testing.assert_array_equal(player.memory["known"], memory["known"][rows])
         assert (player.agent.name, player.origin) == ("checkpoint:there", "hash")
+
+
+def test_an_agent_of_a_file_is_known_by_its_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("from tests.evaluation.toy import bandit as agent\n")
+    assert train("--agent", str(path), out=tmp_path / "out") == 0
+    saved = loading.player(f"checkpoint:{tmp_path / 'out'}", LIFETIMES)
+    assert saved.built_in == str(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    metadata = records.read(tmp_path / "out" / "records.parquet").metadata
+    assert metadata["agent_files"] == {str(path): digest}
 
 
 def test_what_was_taught_can_be_taught_more_and_again(trained, tmp_path):
