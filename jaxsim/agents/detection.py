@@ -6,6 +6,7 @@ any controller, and the actions stay exactly those of the controller alone.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +52,7 @@ class Detector:
       begin: (memory) -> memory, at the beginning of an episode.
       named: (memory) -> () int32, as `Agent.named`.
       tell: (memory, hint) -> memory, as `Agent.tell`.
+      watch_exact: the same as `watch` at less cost where sensors are exact; None for none.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Detector:
     begin: Callable[[Memory], Memory]
     named: Callable[[Memory], jax.Array] = name_nothing
     tell: Callable[[Memory, NoveltyHint], Memory] = hear_nothing
+    watch_exact: Watch | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -94,11 +97,11 @@ def joined(controller: Agent, detector: Detector) -> Agent:
         )
 
     def act(
-        memory: Joined, observation: Observation, key: jax.Array
+        watch: Watch, memory: Joined, observation: Observation, key: jax.Array
     ) -> tuple[jax.Array, NoveltyPrediction, Joined]:
         report = see(observation)
         transition = Transition(memory.before, memory.action, report, memory.first)
-        detector_memory, prediction = detector.watch(memory.detector, transition)
+        detector_memory, prediction = watch(memory.detector, transition)
         action, _, controller_memory = controller.act(memory.controller, observation, key)
         code = jnp.asarray(action, jnp.int32)
         return (
@@ -133,9 +136,9 @@ def joined(controller: Agent, detector: Detector) -> Agent:
     def fault(memory: Joined) -> jax.Array:
         return controller.fault(memory.controller)
 
-    return Agent(
+    agent = Agent(
         f"{controller.name}+{detector.name}",
-        act,
+        partial(act, detector.watch),
         init,
         begin,
         learn,
@@ -149,3 +152,5 @@ def joined(controller: Agent, detector: Detector) -> Agent:
         faults=controller.faults,
         costly=controller.costly,
     )
+    watch = detector.watch_exact
+    return agent if watch is None else replace(agent, exact=replace(agent, act=partial(act, watch)))

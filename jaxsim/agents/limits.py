@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxsim.agents import bank, filtering, martingale, sight
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.noise_scale import NoiseScale
+from jaxsim.agents.noise_scale import KINDS, NoiseScale
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import Params, Vector
 
@@ -51,6 +51,12 @@ class NoiseLimits:
     turn: jax.Array
     spin: jax.Array
     blur: jax.Array
+
+    @classmethod
+    def none(cls) -> "NoiseLimits":
+        """Return the allowances for exact sensors."""
+        zero = jnp.float32(0)
+        return cls(jnp.zeros(len(KINDS)), jnp.asarray(False), *[zero] * 10)
 
 
 def of(noise: NoiseScale, nominal: jax.Array) -> NoiseLimits:

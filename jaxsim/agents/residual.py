@@ -154,9 +154,12 @@ def _begin(memory: Memory) -> Memory:
     )
 
 
-def _watch(memory: Memory, transition: Transition) -> tuple[Memory, NoveltyPrediction]:
+def _watch(
+    memory: Memory, transition: Transition, exact: bool = False
+) -> tuple[Memory, NoveltyPrediction]:
+    """See `Detector.watch`; with `exact` sensors, without the estimate of their noise."""
     old, after = memory.now, transition.after
-    limit = limits.of(memory.noise, memory.nominal)
+    limit = NoiseLimits.none() if exact else limits.of(memory.noise, memory.nominal)
     at_start, later = _at_start(old, after, limit), _compare(old, transition, limit)
     now = jax.tree.map(partial(jnp.where, transition.first), at_start, later)
     margin = FALL_MARGIN + limit.angle
@@ -170,7 +173,8 @@ def _watch(memory: Memory, transition: Transition) -> tuple[Memory, NoveltyPredi
         nominal=memory.nominal,
         strength=jnp.where(memory.nominal, 0.0, strength),
     )
-    memory = _sequential(replace(memory, now=now), transition, limit)
+    memory = replace(memory, now=now)
+    memory = memory if exact else _sequential(memory, transition, limit)
     strength = jnp.maximum(memory.strength, memory.now.strength)
     memory = replace(memory, strength=strength)
     probability = strength / (1 + strength)
@@ -453,4 +457,6 @@ def _count_blocks(
     )
 
 
-residual = Detector("residual", _watch, _init, _begin, named, _tell)
+residual = Detector(
+    "residual", _watch, _init, _begin, named, _tell, watch_exact=partial(_watch, exact=True)
+)

@@ -125,8 +125,10 @@ class Crew:
         assigned: Leaf | None = None,
     ) -> None:
         self.independent = independent
-        self.agent, self.root, self.width = agent, root, width
         self.works = tuple(map(work_of, envs))
+        exact = all(getattr(work, "exact_sensors", False) for work in self.works)
+        self.agent = agent.exact if exact and agent.exact else agent
+        self.root, self.width = root, width
         self.tables = tuple(map(_shared_where_equal, tables))
         self.number = np.asarray(numbers, np.uint32)
         self._assigned = self.number if assigned is None else np.asarray(assigned, np.uint32)

@@ -11,6 +11,7 @@ import pytest
 
 import jaxsim
 from jaxsim import agents, backend, rng
+from jaxsim.embedding import embed
 from jaxsim.lanes.crew import Crew, Spread, _uncollected, executable
 from jaxsim.lanes.lists import Rounds
 
@@ -42,6 +43,32 @@ def test_a_run_compiles_one_program_for_all_threads():
     assert lengths[0].std() > 0
     for length in lengths[1:]:
         np.testing.assert_array_equal(length, lengths[0])
+
+
+@pytest.mark.parametrize(
+    ("values", "exact"),
+    [
+        ([{}], True),
+        ([{"gravity": 5.0}, {}], True),
+        ([{"sensors/noise_position": 0.01}], False),
+        ([{"sensors/delay": 1}], False),
+        ([{}, {"sensors/offset_angle": 0.01}], False),
+    ],
+)
+def test_noise_is_estimated_only_where_sensors_are_not_exact(values, exact):
+    worlds = [jaxsim.make("CartPole3D-v0", one) for one in values]
+    agent, root = agents.get("pd+residual"), rng.words(jax.random.key(0))
+    envs, tables = zip(*worlds, strict=True)
+    crew = Crew(agent, envs, tables, root, np.arange(1))
+    assert crew.agent is (agent.exact if exact else agent)
+    assert Crew(agents.get("pd"), envs, tables, root, np.arange(1)).agent is agents.get("pd")
+
+
+def test_worlds_of_two_dimensions_have_exact_sensors():
+    env, params = jaxsim.make("CartPole2D-v0")
+    agent, root = agents.get("pd+residual"), rng.words(jax.random.key(0))
+    for world in (env, embed(env)):
+        assert Crew(agent, [world], [params], root, np.arange(1)).agent is agent.exact
 
 
 def test_cores_compile_programs_also_for_accelerators(monkeypatch):

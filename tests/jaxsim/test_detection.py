@@ -1,5 +1,7 @@
 """A detector that joins a controller: every function of both reaches its part of the memory."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,6 +88,18 @@ def test_a_joined_agent_asks_each_part_for_what_is_its_own():
     assert after.controller[-1] == after.detector[-1] == ("tell", "hint")
     again = agent.begin(memory, KEY)
     assert bool(again.first)
+
+
+def test_exact_sensors_are_watched_as_the_detector_says():
+    surer = NoveltyPrediction(jnp.int32(5), jnp.float32(0.9), jnp.float32(0.5))
+    agent = joined(CONTROLLER, replace(DETECTOR, watch_exact=lambda memory, _: (memory, surer)))
+    assert joined(CONTROLLER, DETECTOR).exact is None
+    memory = agent.init(KEY)
+    for player, expected in ((agent, PREDICTION), (agent.exact, surer)):
+        action, prediction, after = player.act(memory, observation(0.5), KEY)
+        assert int(action) == 3 and prediction is expected
+        assert after.controller == (*memory.controller, ("act", 0.5))
+    assert replace(agent.exact, act=agent.act, exact=agent.exact) == agent
 
 
 @pytest.mark.parametrize("name", ["pd", "greedy", "nothing"])

@@ -206,6 +206,11 @@ class CartPole3D(World):
         return usual._replace(lanes=lanes, chunk=lanes, enough=lanes, groups=groups)
 
     @property
+    def exact_sensors(self) -> bool:
+        """Whether sensors report what is there in every episode, without errors or delay."""
+        return not {"noise", "late_readings"} & {*self.config.terms}
+
+    @property
     def efforts(self) -> tuple[int, ...]:
         """Efforts by terms and capacity; with stacked slots only the full one.
 
