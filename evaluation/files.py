@@ -211,6 +211,29 @@ def write_json(path: Path, values: JsonValue) -> None:
     write_whole(path, json.dumps(values, indent=2, allow_nan=False) + "\n")
 
 
+def check_output_file(name: str, path: Path) -> None:
+    """Check that a result can be written to a file, before the work for it is done.
+
+    Args:
+      name: of the option, for the message.
+      path: of the file; its folder may be missing.
+
+    Raises:
+      ValueError: it is a folder, or cannot be written.
+    """
+    if path.is_dir():
+        raise ValueError(f"{name} {path} is a folder; name a file")
+    folder = path.absolute().parent
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    try:
+        # Not all folders that seem to allow it take a file.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"{name} {path} cannot be written: {folder} does not allow it") from error
+
+
 def check_output_directory(path: Path, overwrite: bool) -> None:
     """Check that results can be written to a directory without mixing with older ones.
 

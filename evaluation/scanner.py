@@ -165,8 +165,8 @@ def play(
         for leaf in leaves:
             if leaf is not None and len(leaf) != lifetimes:
                 raise ValueError(f"{what} is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
-    if randomness is not None and not all(0 <= number < 2**32 for number in randomness):
-        raise ValueError(f"randomness is {[*randomness]}; its numbers must be from 0 to 2^32 - 1")
+    for number in () if randomness is None else randomness:
+        check_whole("a number of randomness", number, 0, 2**32 - 1)
     numbers = range(first_lifetime, first_lifetime + lifetimes)
     counts = [block.count for block in schedule.blocks]
     parallel = max(width, unconnected(agent, lifetimes, counts))

@@ -19,7 +19,7 @@ from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Mode, Schedule
 from evaluation.tasks import Tasks, entries
-from jaxsim import __version__, counters, rng, spaces
+from jaxsim import __version__, counters, inputs, rng, spaces
 from jaxsim.agents import Agent, Entry, Episodes
 from jaxsim.agents.base import Memory
 from jaxsim.inputs import check_whole
@@ -44,14 +44,12 @@ class Prediction(NamedTuple):
         Raises:
           ValueError: a level below 0, a probability or a threshold that is not in [0, 1].
         """
-        level = int(self.level)
+        check_whole("novelty level", self.level, 0)
         probability, threshold = float(self.probability), float(self.threshold)
-        if level < 0:
-            raise ValueError(f"novelty level is {level}; it must be 0 or more")
         for name, value in (("probability", probability), ("threshold", threshold)):
             if not 0 <= value <= 1:
                 raise ValueError(f"novelty {name} is {value}; it must be from 0 to 1")
-        return Prediction(level, probability, threshold)
+        return Prediction(int(self.level), probability, threshold)
 
 
 LOGGED_BYTES = 320
@@ -400,7 +398,11 @@ class PurePlayer:
         self._memory = self._begin(self._memory, episode.begin_key())
 
     def act(self, observation: Observation) -> tuple[int, Prediction]:
-        """Choose an action."""
+        """Choose an action.
+
+        Raises:
+          ValueError: the agent's is not an integer, or there is no such action.
+        """
         assert self._episode is not None, "begin comes first"
         before = self._memory
         action, prediction, self._memory = self._act(before, observation, self._episode.act_key())
@@ -408,8 +410,11 @@ class PurePlayer:
             if self._steps:
                 self._rewards.append(self._episode.last_reward)
             self._steps.append(self._trace(before, observation, action))
+        code = np.asarray(action)
+        if code.dtype != bool:
+            inputs.action_codes(code, self._episode.env.num_actions)
         level, probability = int(prediction.level), float(prediction.probability)
-        return int(action), Prediction(level, probability, float(prediction.threshold))
+        return int(code), Prediction(level, probability, float(prediction.threshold))
 
     def end(self, result: EpisodeResult, learning: bool) -> None:
         """Learn from the episode if that is allowed."""

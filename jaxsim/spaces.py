@@ -42,8 +42,7 @@ class Discrete:
 
     def __post_init__(self) -> None:
         """Refuse a space without elements or with elements that are not integers."""
-        if self.n < 1:
-            raise ValueError(f"n is {self.n}; a space needs at least 1 element")
+        inputs.check_whole("n", self.n, 1)
         if not np.issubdtype(np.dtype(self.dtype), np.integer):
             raise ValueError(f"dtype is {self.dtype!r}; it must be an integer type")
 

@@ -1,14 +1,12 @@
 """`jaxsim bench`."""
 
 import argparse
-import os
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.bench import show
 from evaluation.bench.run import CURVE, Benchmark, quick, run
-from evaluation.files import write_json
+from evaluation.files import check_output_file, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +32,7 @@ def bench(arguments: argparse.Namespace, console: "Console | None") -> None:
         raise ValueError("--quiet shows nothing: pass --json or --plot with it")
     for name, path in (("json", arguments.json), ("plot", arguments.plot)):
         if path:
-            _check_output(name, path)
+            check_output_file(name, path)
     if arguments.plot:
         show.check_plot(arguments.plot)
     with show.progress_bar() if console else nullcontext() as progress:
@@ -60,14 +58,3 @@ def benchmark_of(arguments: argparse.Namespace) -> Benchmark:
     if arguments.plot:
         changes["curve"] = CURVE
     return quick(**changes) if arguments.quick else Benchmark(**changes)
-
-
-def _check_output(name: str, path: Path) -> None:
-    """Refuse a file that cannot be written, before anything is measured."""
-    if path.is_dir():
-        raise ValueError(f"{name} {path} is a folder; name a file")
-    parent = path.parent
-    while not os.path.lexists(parent):
-        parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ValueError(f"{name} {path} cannot be written: {parent} does not allow it")

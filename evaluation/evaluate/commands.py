@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.arguments import Commands, add_command, parameter
-from evaluation.files import write_json
+from evaluation.files import check_output_file, write_json
 from evaluation.json_types import JsonObject
 from evaluation.report import terminal
 
@@ -59,8 +59,8 @@ def add_to(commands: Commands) -> None:
 def evaluate(arguments: argparse.Namespace) -> int:
     """Play episodes, print a table and write the numbers."""
     console = terminal.unless_quiet(arguments)
-    if arguments.json is not None and arguments.json.is_dir():
-        raise ValueError(f"json {arguments.json} is a folder; name a file")
+    if arguments.json is not None:
+        check_output_file("json", arguments.json)
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation import processor, scanner
     from evaluation.evaluate.job import AgentComparison, run

@@ -16,6 +16,7 @@ from evaluation.json_types import JsonObject
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import Bounds, summarise
 from jaxsim import Spread, Totals, backend, counters
+from jaxsim.env import Env
 from jaxsim.inputs import check_whole
 from jaxsim.parameters import Values
 from jaxsim.worlds.sharing import SharedTask, shared
@@ -123,8 +124,7 @@ class AgentComparison:
         named = {name: agents.get(name) for name in self.agents}
         for cell in self.cells():
             env, params = jaxsim.make(self.task, self.values, **cell.options)
-            if not hasattr(env, "score"):
-                raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
+            check_scored(env)
             for name, agent in named.items():
                 agents.check_fit(agent, name, env, params)
 
@@ -134,6 +134,19 @@ class AgentComparison:
             return [TaskLevel(self.task, {})]
         pairs = product(self.levels, self.difficulties)
         return [TaskLevel(f"{n} {d}", {"level": n, "difficulty": d}) for n, d in pairs]
+
+
+def check_scored(env: Env) -> None:
+    """Refuse an environment that no rollout can play.
+
+    Raises:
+      ValueError: its scores do not follow from the number of steps.
+    """
+    if not hasattr(env, "score"):
+        raise ValueError(
+            f"the scores of {env.name} do not follow from the number of steps, so it needs a "
+            "syllabus: play one with jaxsim run"
+        )
 
 
 def run(job: AgentComparison, progress: Progress | None = None) -> list[ComparisonRow]:

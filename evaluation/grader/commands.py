@@ -70,14 +70,14 @@ def _agent(arguments: argparse.Namespace) -> CreateAgent:
 def _grade(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for them.
     from evaluation import shims
-    from evaluation.files import write_whole
+    from evaluation.files import check_output_file, write_whole
     from evaluation.grader import loading
     from evaluation.grader.containment import contained
     from evaluation.grader.limits import LEAST_MEMORY
     from evaluation.shims.commands import warn
 
-    if arguments.out is not None and arguments.out.is_dir():
-        raise ValueError(f"out is {arguments.out}, a folder; name a file")
+    if arguments.out is not None:
+        check_output_file("out", arguments.out)
     least = LEAST_MEMORY // MIB
     if arguments.memory_limit is not None and arguments.memory_limit < least:
         raise ValueError(f"memory-limit is {arguments.memory_limit}; it must be at least {least}")
@@ -89,7 +89,12 @@ def _grade(arguments: argparse.Namespace) -> int:
         arguments.out.unlink(missing_ok=True)  # an agent that kills the grader leaves no old grade
     with contextlib.redirect_stdout(sys.stderr), contained():
         suite = loading.load_suite(arguments.suite)
-        for case in suite.test_cases:
+        for number, case in enumerate(suite.test_cases, 1):
+            if not arguments.isolate and case.memory_limit is not None:
+                raise ValueError(
+                    f"case {number} of the suite has a memory_limit, which needs a process for the "
+                    "agent; leave out --no-isolate"
+                )
             case.isolate = arguments.isolate
             case.memory_limit = memory or case.memory_limit
         warn(sys.path, ("aivle_grader", "gym"))

@@ -185,11 +185,11 @@ def _run(arguments: argparse.Namespace) -> int:
     from evaluation.clock import SystemClock
     from evaluation.gvgai.agent import load_class
     from evaluation.gvgai.harness import run
-    from evaluation.gvgai.trial import check_numbers
+    from evaluation.gvgai.trial import check
 
     shims.put_on_path()
     track, agent = _given_track(arguments), load_class(arguments.agent)
-    check_numbers(arguments.seed, arguments.lifetime)  # before earlier results are replaced
+    check(track, arguments.seed, arguments.lifetime)  # before earlier results are replaced
     with _results(arguments, track, arguments.out) as announcer:
         trial = run(
             track,
@@ -206,14 +206,14 @@ def _run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.files import check_output_directory
     from evaluation.gvgai.server import TrackServer
-    from evaluation.gvgai.trial import check_numbers
+    from evaluation.gvgai.trial import check
 
     track, sessions = _given_track(arguments), arguments.sessions
     if sessions < 1:
         raise ValueError(f"sessions is {sessions}; it must be at least 1")
     lifetimes = range(arguments.lifetime, arguments.lifetime + sessions)
     for lifetime in (lifetimes[0], lifetimes[-1]):
-        check_numbers(arguments.seed, lifetime)
+        check(track, arguments.seed, lifetime)
     if arguments.out:
         check_output_directory(arguments.out, arguments.overwrite)
     code = FINISHED

@@ -8,7 +8,7 @@ from evaluation.gvgai.phases import Call
 from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
-from evaluation.gvgai.trial import TrackLifetime, check_numbers, warm_up
+from evaluation.gvgai.trial import TrackLifetime, check, warm_up
 
 
 def run(
@@ -41,10 +41,12 @@ def run(
     Raises:
       ValueError: a seed or a number of lifetime out of bounds.
     """
-    check_numbers(seed, lifetime)
+    check(track, seed, lifetime)
     warm_up(track)
     name = getattr(make, "__name__", type(make).__name__)
-    trial = TrackLifetime(track, clock, announcer, seed=seed, lifetime=lifetime, agent=name)
+    trial = TrackLifetime(
+        track, clock, announcer, seed=seed, lifetime=lifetime, agent=name, form=form
+    )
     player = TimedAgent(make, clock, track.rules)
     while trial.waiting:
         sso = trial.observation()

@@ -18,7 +18,7 @@ from evaluation.gvgai import protocol
 from evaluation.gvgai.protocol import ClientLine, LineBuffer
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
-from evaluation.gvgai.trial import TrackLifetime, check_numbers, warm_up
+from evaluation.gvgai.trial import TrackLifetime, check, warm_up
 
 LOOPBACK = "127.0.0.1"
 TRANSPORT_SECONDS = 5.0
@@ -161,7 +161,7 @@ class TrackServer(Closing):
             raise ValueError(
                 f"transport_seconds is {transport_seconds}; it must be above 0 and up to 3600"
             )
-        check_numbers(seed, first_lifetime)
+        check(track, seed, first_lifetime)
         self._track, self._clock = track, clock or SystemClock()
         self._warn = warn or (lambda line: None)
         self._transport = transport_seconds

@@ -39,7 +39,8 @@ from evaluation.gvgai.results import (
 from evaluation.gvgai.rules import SCORE_DISQUALIFIED
 from evaluation.gvgai.track import TRAINING_PHASE, VALIDATION_PHASE, Track
 from evaluation.session import Episode, Log, Session
-from jaxsim import counters, rng
+from evaluation.tasks import Tasks
+from jaxsim import counters, image_settings, rng
 from jaxsim.embedding import Embedded
 from jaxsim.inputs import check_whole
 from jaxsim.pytrees import Params
@@ -65,14 +66,32 @@ class _Play:
     error: str = ""
 
 
-def check_numbers(seed: int, lifetime: int) -> None:
-    """Check seed and lifetime before anything is compiled.
+def check(track: Track, seed: int, lifetime: int) -> None:
+    """Check what is played before anything is compiled.
 
     Raises:
-      ValueError: a seed or a number of lifetime that is not from 0 to 2^32 - 1.
+      ValueError: a seed or a number of lifetime that is not from 0 to 2^32 - 1, or a level that
+        no agent can play.
     """
     counters.root(seed)
     check_whole("lifetime", lifetime, 0, 2**32 - 1)
+    _check_levels(track)
+
+
+@lru_cache(maxsize=8)
+def _check_levels(track: Track) -> None:
+    """Refuse levels that report something else than CartPole3D does."""
+    tasks = Tasks.of(track.schedule)
+    for index, (task, values) in enumerate(track.schedule.variants):
+        env, params = tasks.variant(index)
+        start = jax.eval_shape(env.start, jax.random.key(0), params)
+        if not isinstance(jax.eval_shape(env.observe, start), Observation):
+            pictures = [path for path, _ in values if path.startswith(image_settings.GROUP)]
+            what = f"with {pictures[0]}, task {task!r}" if pictures else f"task {task!r}"
+            raise ValueError(
+                f"{what} does not report what CartPole3D reports, so no observation can be made "
+                f"of it; {'leave that out' if pictures else 'choose another task'}"
+            )
 
 
 @lru_cache(maxsize=8)
@@ -92,6 +111,7 @@ class TrackLifetime:
       seed: root of all randomness, from 0 to 2^32 - 1.
       lifetime: number of the lifetime.
       agent: name of the agent, for the records.
+      form: of observations, until the agent asks for another.
 
     Raises:
       ValueError: numbers out of bounds, or tasks that no agent of the track can play.
@@ -110,7 +130,9 @@ class TrackLifetime:
         seed: int = 0,
         lifetime: int = 0,
         agent: str = "",
+        form: Form = "JSON",
     ) -> None:
+        _check_levels(track)
         self.track, self._clock = track, clock
         self._announcer = announcer or Announcer()
         self._lifetime = lifetime
@@ -118,14 +140,9 @@ class TrackLifetime:
         self._variants = track.schedule.block_variants()
         self._key = rng.fold(counters.root(seed), jnp.uint32(lifetime))
         self._lane = _on_host(phases.first())
-        self._form: Form = "JSON"
+        self._form = form
         self.reason = ""
         self._play = self._open()
-        if not isinstance(self._play.episode.observation, Observation):
-            raise ValueError(
-                f"task {track.levels[0].task!r} does not report what CartPole3D reports, so no "
-                "observation can be made of it; choose another task"
-            )
         self._start_time = clock.now()
         source = track.source or track.name
         origin = {"agent": agent, "seed": seed, "lifetime": lifetime}

@@ -1,5 +1,6 @@
 """Episodes of a level and a seed."""
 
+from evaluation.agents import check_fit
 from evaluation.checkpoints.loading import player
 from evaluation.schedule import Block, Schedule
 from evaluation.session import PurePlayer, Session
@@ -40,6 +41,7 @@ def of_level(
     block = Block(0, 1, "test", tasks[level], values, episode + 1, False)
     session = Session(Schedule("view", (block,)), seed=seed)
     saved = player(agent, 1)
+    check_fit(saved.agent, agent, *session.tasks.variant(0))
     recording = Recording(session.episode(episode))
     recording.play(PurePlayer(with_memory(saved.agent, saved.memory), seed=seed))
     facts = f"level {level} {difficulty}, seed {seed}, episode {episode}"

@@ -261,11 +261,14 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """States of all lanes, NumPy leaves (L, ...), as the option "state" of `reset` takes."""
         return self._play.inner
 
-    def _lane_seeds(self, seed: int | Sequence[int]) -> Sequence[int]:
-        if isinstance(seed, int | np.integer):
+    def _lane_seeds(self, seed: Any) -> Sequence[int]:
+        if np.ndim(seed) == 0:
+            check_whole("seed", seed, 0)
             return range(int(seed), int(seed) + self.num_envs)
         if len(seed) != self.num_envs:
             raise ValueError(f"{len(seed)} seeds were given for {self.num_envs} environments")
+        for one in seed:
+            check_whole("seed", one, 0)
         return seed
 
     def step(

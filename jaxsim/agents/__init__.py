@@ -84,7 +84,7 @@ def get(name: str) -> Agent:
     controller = max(fitting, key=len)
     detector = name[len(controller) + 1 :]
     agent = AGENTS[controller] if controller in AGENTS else _learner(controller)
-    return with_detector(agent, detector) if detector else agent
+    return agent if name == controller else with_detector(agent, detector)
 
 
 def with_detector(agent: Agent, detector: str) -> Agent:

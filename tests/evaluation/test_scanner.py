@@ -593,8 +593,10 @@ def test_lifetimes_can_have_the_randomness_of_others():
     assert (usual["reward"][0] != usual["reward"][4]).any()
     with pytest.raises(ValueError, match="randomness is of 2 lifetimes; lifetimes is 4"):
         play(schedule, agent, lifetimes=4, randomness=[0, 1])
-    with pytest.raises(ValueError, match=r"randomness is \[0, -1\]; its numbers must be from 0"):
+    with pytest.raises(ValueError, match="a number of randomness is -1; it must be from 0"):
         play(schedule, agent, lifetimes=2, randomness=[0, -1])
+    with pytest.raises(ValueError, match=r"a number of randomness is 0\.5; it must be a whole"):
+        play(schedule, agent, lifetimes=2, randomness=[0.5, 1])
 
 
 def test_agents_are_assigned_their_lifetimes_whatever_their_randomness():

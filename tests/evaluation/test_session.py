@@ -12,6 +12,7 @@ from evaluation.clock import ScriptedClock, SystemClock
 from evaluation.records import COLUMNS, read
 from evaluation.session import EpisodeResult, Log, Prediction, PurePlayer, Session
 from jaxsim import agents
+from jaxsim.agents import Agent, NoveltyPrediction
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
@@ -176,7 +177,8 @@ def test_wrong_actions_change_nothing(action):
 
 
 @pytest.mark.parametrize(
-    "given", [(-1, 0.5, 0.5), (1, 1.5, 0.5), (1, float("nan"), 0.5), (1, 0.5, -0.1)]
+    "given",
+    [(-1, 0.5, 0.5), (2.7, 0.5, 0.5), (1, 1.5, 0.5), (1, float("nan"), 0.5), (1, 0.5, -0.1)],
 )
 def test_wrong_predictions(given):
     with pytest.raises(ValueError, match="novelty"):
@@ -184,6 +186,14 @@ def test_wrong_predictions(given):
     assert Prediction(np.int32(3), np.float32(0.5)).checked() == Prediction(3, 0.5, 1.0)
     for bounds in (Prediction(0, 0.0, 0.0), Prediction(10, 1.0, 1.0)):
         assert bounds.checked() == bounds
+
+
+@pytest.mark.parametrize("action", [jnp.float32(1.9), jnp.int32(-1), jnp.int32(toy.RING)])
+def test_a_pure_player_with_a_wrong_action_is_refused(action):
+    none = NoveltyPrediction.none()
+    agent = Agent("wrong", lambda memory, observation, key: (action, none, memory))
+    with pytest.raises(ValueError, match="action"):
+        session.play(toy.schedule(("1.train", [repeat(1)])), PurePlayer(agent))
 
 
 def test_a_player_with_a_wrong_prediction_is_refused():

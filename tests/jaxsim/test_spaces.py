@@ -88,6 +88,7 @@ def test_box_contains_neither_outside_nor_nan_nor_another_shape():
     "build",
     [
         lambda: spaces.Discrete(0),
+        lambda: spaces.Discrete(1.5),
         lambda: spaces.Discrete(2, "float32"),
         lambda: spaces.Box(np.zeros(2), np.zeros(3)),
         lambda: spaces.Box(np.ones(1), np.zeros(1)),

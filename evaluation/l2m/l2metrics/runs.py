@@ -15,6 +15,9 @@ from evaluation.logs.arrow import from_numpy, to_numpy, to_words
 from evaluation.logs.l2logger.format import TASK_NAME
 from evaluation.logs.texts import shortened
 
+LARGEST = 1e300
+"""Largest size of a value; sums and differences of larger ones overflow."""
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -119,11 +122,13 @@ def make_run(log: RawLog, settings: LogSettings) -> LoggedRun:
         raise L2MetricsError(
             ErrorKind.ALL_NAN, f"{log.path}: no row has a value of {settings.perf_measure!r}"
         )
-    if not settings.is_compat and np.isinf(values).any():
-        episodes = to_numpy(table["exp_num"], np.int64)[np.isinf(values)]
+    outside = np.abs(values) > LARGEST
+    if not settings.is_compat and outside.any():
+        episodes = to_numpy(table["exp_num"], np.int64)[outside]
+        size = "an infinite" if np.isinf(values[outside][0]) else f"a too large (> {LARGEST:g})"
         raise L2MetricsError(
             ErrorKind.NOT_FINITE,
-            f"{log.path}: exp_num {episodes[0]} has an infinite {settings.perf_measure!r}, one of "
+            f"{log.path}: exp_num {episodes[0]} has {size} {settings.perf_measure!r}, one of "
             f"{len(episodes)} such rows; correct the log, or write nan for missing measurements",
         )
     regimes, tasks, table = _regimes(table, mask, settings.is_compat)

@@ -89,6 +89,10 @@ class LogSettings:
             )
         if self.noise[1] < 0:
             raise L2MetricsError(ErrorKind.SETTINGS, f"noise {self.noise} has a spread below zero")
+        if not all(map(math.isfinite, self.noise)):
+            raise L2MetricsError(
+                ErrorKind.SETTINGS, f"noise {self.noise} must have a finite mean and spread"
+            )
         window = self.window_length
         if window is not None and window < SHORTEST_WINDOW and not self.compat:
             raise L2MetricsError(

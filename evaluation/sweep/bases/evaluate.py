@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import jaxsim
 from evaluation import agents
-from evaluation.evaluate.job import MOST_EPISODES
+from evaluation.evaluate.job import MOST_EPISODES, check_scored
 from evaluation.metrics.statistics import DEFAULT_LEVEL, bootstrap_interval, describe, wilson
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases.base import (
@@ -86,8 +86,7 @@ class EvaluateBase:
                 raise ValueError(unknown("parameter", name, [*FIELDS, *spec.parameters]))
         agent = agents.get(agent_of(values, place))
         env, params = _make(values)[:2]
-        if not hasattr(env, "score"):
-            raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
+        check_scored(env)
         agents.check_fit(agent, str(values["agent"]), env, params)
 
     def keys(self, values: Values, place: SweepFiles) -> GroupKeys:

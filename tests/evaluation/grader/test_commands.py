@@ -64,6 +64,8 @@ def workplace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "my_test_suite.py").write_text(SUITE)
+    limited = "\ntest_suite.test_cases[0].memory_limit = 2**30\n"
+    (tmp_path / "limited_suite.py").write_text(SUITE + limited)
     (tmp_path / "my_agent.py").write_text(AGENT)
     (tmp_path / "beside.py").write_text("STEPS = 3")
     (tmp_path / "broken.py").write_text("import nowhere")
@@ -296,7 +298,15 @@ WRONG = {
         ["my_test_suite", "my_agent", "--memory-limit", "1"],
         "memory-limit is 1; it must be at least 16",
     ),
-    "out": (["my_test_suite", "my_agent", "--out", "."], "out is ., a folder; name a file"),
+    "out": (["my_test_suite", "my_agent", "--out", "."], "out . is a folder; name a file"),
+    "out of no disk": (
+        ["my_test_suite", "my_agent", "--out", "/proc/grade.json"],
+        "out /proc/grade.json cannot be written: /",
+    ),
+    "suite with memory limits": (
+        ["limited_suite", "my_agent", "--no-isolate"],
+        "case 1 of the suite has a memory_limit, which needs a process",
+    ),
 }
 
 

@@ -209,6 +209,35 @@ def test_wrong_input_is_one_line_and_code_2(files, capsys, words, message):
     assert error.startswith("jaxsim: ")
 
 
+def track_file(path, parameters=None, task="CartPole3D"):
+    """Write a track of five equal levels."""
+    level = {"task": task, "parameters": parameters or {}}
+    path.write_text(json.dumps({"name": "five", "levels": [level] * 5}))
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        ({"task": "CartPole3DLeans"}, "task 'CartPole3DLeans' does not report what CartPole3D"),
+        (
+            {"parameters": {"sensors/image/height": 32}},
+            "with sensors/image/height, task 'CartPole3D' does not report what CartPole3D reports, "
+            "so no observation can be made of it; leave that out",
+        ),
+    ],
+)
+def test_levels_that_cannot_be_played_leave_earlier_results(files, capsys, level, message):
+    track, out = files / "odd.json", files / "results"
+    track_file(track, **level)
+    out.mkdir()
+    (out / "results.jsonl").write_text("from before")
+    options = ("--track", track, "--out", out, "--overwrite")
+    for words in (("run", "--agent", files / "agent.py"), ("serve",)):
+        assert run(*words, *options) == 2
+        assert message in capsys.readouterr().err
+    assert [path.read_text() for path in out.iterdir()] == ["from before"]
+
+
 @pytest.mark.parametrize("words", [("--seed", 5_000_000_000), ("--lifetime", -1)])
 def test_a_wrong_number_leaves_earlier_results(files, monkeypatch, capsys, words):
     def listening(*values, **options):

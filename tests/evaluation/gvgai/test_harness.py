@@ -25,6 +25,7 @@ from tests.evaluation.gvgai.scripted import (
     always,
     in_turn,
     run,
+    track,
 )
 
 HOUR = 3600.0
@@ -522,6 +523,19 @@ def test_the_levels_played_become_records():
     modes = [b.mode for b in records.schedule.blocks for _ in range(b.count)]
     assert modes == ["train"] * (len(done.results) - 2) + ["test"] * 2
     assert [b.learning for b in records.schedule.blocks[-2:]] == [False, False]
+
+
+@pytest.mark.parametrize("form", ["JSON", "IMAGE"])
+def test_the_first_observation_has_the_form_that_was_asked_for(form):
+    pictures = []
+
+    class Failing:
+        def __init__(self, sso, timer):
+            pictures.append(sso.imageArray)
+            raise ValueError("enough")
+
+    harness.run(track(), Failing, ScriptedClock(), form=form)
+    assert [picture is not None for picture in pictures] == [form == "IMAGE"]
 
 
 def test_a_task_that_reports_something_else_is_refused():

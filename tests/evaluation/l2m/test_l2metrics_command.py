@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 import os
 import subprocess
 import sys
@@ -489,6 +490,8 @@ def test_plots_need_their_module(log, capsys, monkeypatch):
         ({"compat": "l2metrics-2"}, "only l2metrics-3.1 is known"),
         ({"smoothing_method": "round"}, "must be one of flat"),
         ({"noise": (0.0, -1.0)}, "below zero"),
+        ({"noise": (math.nan, 1.0)}, "must have a finite mean and spread"),
+        ({"noise": (0.0, math.inf)}, "must have a finite mean and spread"),
         ({"window_length": 2}, "must be 3 or more"),
     ],
 )

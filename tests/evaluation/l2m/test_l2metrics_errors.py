@@ -136,6 +136,12 @@ def test_there_are_22_kinds():
     assert len(ALL) == 22
 
 
+def test_values_whose_sums_overflow_are_refused(capsys):
+    write_log(Path("logs/run").absolute(), changed(1, reward="-1.5e300"))
+    assert cli.main(["l2metrics", "-l", "logs/run", "-O", "out"]) == 2
+    assert "has a too large (> 1e+300) 'reward', one of 1 such rows" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("case", ALL)
 def test_every_bad_input_has_a_name_and_a_nonzero_exit(case, capsys):
     make, kind, flags = ALL[case]

@@ -206,6 +206,15 @@ def test_bad_input_is_one_line_and_nothing_is_written(run, given, message, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_agent_that_cannot_play_is_refused_as_in_other_commands(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(PD_OF_A_FILE.replace("int32(1)", "float32(1)"))
+    assert main(["view", "--level", "200", "--agent", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "mine.py cannot play CartPole3D: action has dtype float32; it must be an" in error
+    assert error.count("\n") == 1
+
+
 def test_a_run_whose_agent_is_gone_asks_for_it(run, tmp_path):
     _, run_records = run
     metadata = {**run_records.metadata, "agent": "mine"}

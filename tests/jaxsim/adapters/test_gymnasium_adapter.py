@@ -424,6 +424,9 @@ def test_vector_seeds(vectors):
     assert not np.array_equal(envs.reset()[0], envs.reset()[0])
     with pytest.raises(ValueError, match="2 seeds were given for 6"):
         envs.reset(seed=[1, 2])
+    for seed in (1.5, "a", [-1] * LANES, [*range(LANES - 1), 2.5]):
+        with pytest.raises(ValueError, match=r"seed is .*; it must be"):
+            envs.reset(seed=seed)
     with pytest.raises(ValueError, match="unknown reset option"):
         envs.reset(options={"stat": None})
 
