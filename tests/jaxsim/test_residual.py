@@ -304,6 +304,8 @@ def test_detectors_are_found_by_name():
     assert agents.get("greedy+residual") is agents.get("greedy+residual")
     with pytest.raises(ValueError, match="unknown detector 'residuals'; did you mean 'residual'"):
         agents.get("pd+residuals")
+    with pytest.raises(ValueError, match="unknown detector ''"):
+        agents.get("pd+")
     with pytest.raises(ValueError, match="unknown agent 'pid'"):
         agents.get("pid+residual")
 
