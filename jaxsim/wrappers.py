@@ -119,11 +119,6 @@ class WorldWrapper(Wrapper):
         return self.env.layout
 
     @property
-    def exact_sensors(self) -> bool:
-        """Whether sensors report what is there in every episode, without errors or delay."""
-        return self.env.exact_sensors
-
-    @property
     def efforts(self) -> tuple[int, ...]:
         """Kinds of `attempt`, the cheapest first."""
         return self.env.efforts

@@ -145,8 +145,8 @@ class Agent:
       named: (memory) -> () int32, the level of the novelty catalogue that the agent identifies,
         0 for none; `UNNAMED` if it only predicts.
       acting: an agent with the same actions but without the novelty predictions; None for none.
-      exact: an agent that does the same at less cost in worlds with exact sensors
-        (`World.exact_sensors`), with a memory of the same form; None for none.
+      exact: an agent that does the same at less cost where sensors are exact
+        (`CartPole3D.exact_sensors`), with a memory of the same form; None for none.
       trace: (memory, observation, action) -> pytree to keep of a step for `learn`; None to keep
         nothing. The memory is that before `act`. `learn` then gets the steps of the episodes
         beside their totals: the first `length` of T, the rest is padding. It is called once more

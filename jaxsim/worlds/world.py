@@ -185,11 +185,6 @@ class World(WholeSteps):
         """Sizes that suit a rollout on the present backend."""
         return backend.layout()
 
-    @property
-    def exact_sensors(self) -> bool:
-        """Whether sensors report what is there in every episode, without errors or delay."""
-        return True
-
     def parts(self, params: Params) -> tuple[tuple["World", ...], np.ndarray]:
         """Find simpler environments that give the same result for some rows of a table.
 

@@ -64,11 +64,10 @@ def test_noise_is_estimated_only_where_sensors_are_not_exact(values, exact):
     assert Crew(agents.get("pd"), envs, tables, root, np.arange(1)).agent is agents.get("pd")
 
 
-def test_worlds_of_two_dimensions_have_exact_sensors():
+def test_in_a_world_of_two_dimensions_errors_of_the_model_count_as_noise():
     env, params = jaxsim.make("CartPole2D-v0")
     agent, root = agents.get("pd+residual"), rng.words(jax.random.key(0))
-    for world in (env, embed(env)):
-        assert Crew(agent, [world], [params], root, np.arange(1)).agent is agent.exact
+    assert Crew(agent, [embed(env)], [params], root, np.arange(1)).agent is agent
 
 
 def test_cores_compile_programs_also_for_accelerators(monkeypatch):
