@@ -23,10 +23,11 @@ from jaxsim.identification.ticks import (
     ticks_of,
     without_offsets,
 )
+from jaxsim.inputs import action_codes
 from jaxsim.novelty import FAMILIES, Novelty
 from jaxsim.novelty.families import MOST
 from jaxsim.worlds.cartpole3d.parameter_table import FIELDS, PARAMETERS
-from jaxsim.worlds.cartpole3d.types import Config, Params
+from jaxsim.worlds.cartpole3d.types import ACTIONS, Config, Params
 
 TICKS = 96  # transitions that are fitted to
 UNEXPLAINED = 0.25  # share of ticks from which something else has changed, too
@@ -84,7 +85,8 @@ def identify(episodes: Sequence[ObservedEpisode]) -> Identification:
       episodes: episodes in one world, of any agent. Three of `pd` suffice for most families.
 
     Raises:
-      ValueError: no episode, one without an action, or observations that do not fit the actions.
+      ValueError: no episode, one without an action, observations that do not fit the actions, or
+        numbers that are not finite or no actions.
     """
     _check(episodes)
     reports = tuple(reports_of(one) for one in episodes)
@@ -123,7 +125,9 @@ def identify(episodes: Sequence[ObservedEpisode]) -> Identification:
 
 
 def _check(episodes: Sequence[ObservedEpisode]) -> None:
-    """Check that observations and actions fit together; see `identify`."""
+    """Check observations and actions, and that they fit together; see `identify`."""
+    if not isinstance(episodes, Sequence) or isinstance(episodes, ObservedEpisode):
+        raise ValueError("episodes must be a list of ObservedEpisode, also for one")
     if not episodes or any(len(one.actions) == 0 for one in episodes):
         raise ValueError("episodes must hold one episode or more, each with an action")
     for number, one in enumerate(episodes):
@@ -133,6 +137,9 @@ def _check(episodes: Sequence[ObservedEpisode]) -> None:
                 f"episode {number} has {observed} observations and {len(one.actions)} actions; "
                 "it needs one observation more than actions"
             )
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(one.observations)):
+            raise ValueError(f"episode {number} has a number that is not finite")
+        action_codes(np.unique(one.actions), len(ACTIONS), ACTIONS)
 
 
 def _through_noise(

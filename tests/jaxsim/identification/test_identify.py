@@ -186,6 +186,27 @@ def test_observations_and_actions_must_fit(simple):
         identify([ObservedEpisode(whole.observations, whole.actions[:-1])])
 
 
+def test_a_single_episode_stands_in_a_list(simple):
+    with pytest.raises(ValueError, match="must be a list of ObservedEpisode, also for one"):
+        identify(simple["gravity"][0])
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_observations_must_be_finite(simple, number):
+    whole = simple["gravity"][0]
+    speed = whole.observations.cart_velocity._replace(y=np.full(len(whole.actions) + 1, number))
+    odd = whole._replace(observations=replace(whole.observations, cart_velocity=speed))
+    with pytest.raises(ValueError, match="episode 1 has a number that is not finite"):
+        identify([whole, odd])
+
+
+@pytest.mark.parametrize("action", [9, -1, 0.5])
+def test_actions_must_be_those_of_the_world(simple, action):
+    whole = simple["gravity"][0]
+    with pytest.raises(ValueError, match=r"action .*it must be an integer from 0 to 4 \(nothing"):
+        identify([whole._replace(actions=np.full(len(whole.actions), action))])
+
+
 def test_a_composition_is_taken_apart():
     assert alone(NOVELTIES["two"]) == {
         "cart_mass": Novelty.of(["cart_mass"], {"cart/mass": 2.5}),
