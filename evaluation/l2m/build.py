@@ -62,7 +62,7 @@ def episodes(
     """
     for name, number in (("count", count), ("sub_episodes", sub_episodes)):
         check_whole(name, number, 1, MAX_EPISODES)
-    return TaskEpisodes(task, count, dict(parameters or {}), sub_episodes)
+    return TaskEpisodes(task, int(count), dict(parameters or {}), int(sub_episodes))
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,15 @@ def test_the_examples_of_the_page():
     assert printed.strip().endswith(verdict.lines()[0].partition("examples/")[2])
 
 
+def test_counts_of_numpy_are_written_as_numbers():
+    counts = np.array([3, 2])
+    text, expected = (
+        Syllabus("s").train(episodes("CartPole", count, sub_episodes=parts)).dumps()
+        for count, parts in (counts, counts.tolist())
+    )
+    assert text == expected
+
+
 def test_a_syllabus_never_changes():
     start = Syllabus("s")
     longer = start.train(episodes("CartPole", 1))
