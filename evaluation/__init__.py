@@ -39,6 +39,7 @@
 | `positions` | line and column of a JSON value |
 | `json_types` | names of the values that JSON has |
 | `clock` | clocks that tests can script |
+| `errors` | errors of foreign code as text |
 | `closing` | base class of objects with `close` |
 | `lazy` | public names, imported at first use |
 """

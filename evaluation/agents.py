@@ -1,5 +1,6 @@
 """Agents by name: built-in ones, and those of Python files."""
 
+import contextlib
 import hashlib
 import re
 import runpy
@@ -7,21 +8,19 @@ import traceback
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from evaluation import errors
 from evaluation.json_types import JsonObject
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
-from jaxsim import agents, image_settings, inputs
-from jaxsim.agents import Agent
-from jaxsim.agents.base import Entry, Episodes, Memory, learn_nothing
+from jaxsim import agents, image_settings
+from jaxsim.agents import Agent, contract
 from jaxsim.env import Env
 from jaxsim.env_spec import GYMNAX
-from jaxsim.pytrees import Params, Tree
+from jaxsim.pytrees import Params
 
 _OF_FILE = re.compile(r"(?P<path>.+?\.py)(:(?P<variable>[^:+]*))?(\+(?P<detector>.*))?", re.DOTALL)
 
@@ -114,12 +113,12 @@ def _one(path: Path, variable: str, variables: dict[str, object]) -> Agent:
 def _variables(path: Path) -> dict[str, object]:
     """Run a file; return its variables by name."""
     try:
-        return runpy.run_path(str(path), run_name=path.stem)
+        with contextlib.chdir("."):  # also for agents that go to another folder
+            return runpy.run_path(str(path), run_name=path.stem)
     except (Exception, SystemExit) as error:
         line = error.lineno if isinstance(error, SyntaxError) else _line(error, str(path))
         where = f"{path}, line {line}" if line else str(path)
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ValueError(f"agent {where} raised {reason}") from error
+        raise ValueError(f"agent {where} raised {errors.one_line(error)}") from error
 
 
 def _line(error: BaseException, path: str | None) -> int | None:
@@ -128,7 +127,6 @@ def _line(error: BaseException, path: str | None) -> int | None:
     return lines[-1] if lines else None
 
 
-_ANSWER = "action", "prediction", "memory"
 _FITTING = set[tuple[Agent, Env]]()
 
 
@@ -148,62 +146,10 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
     if (agent, env) in _FITTING:
         return
     try:
-        jax.eval_shape(partial(_check_functions, agent, env, params), jax.random.key(0))
+        jax.eval_shape(partial(contract.check_functions, agent, env, params), jax.random.key(0))
     except Exception as error:  # functions of an agent may raise anything
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(errors.message_of(error).split())[:200]
         line = _line(error, file_of(name))
         where = f"{name}, line {line}" if line else name
         raise ValueError(f"agent {where} cannot play {env.name}: {reason}") from error
     _FITTING.add((agent, env))
-
-
-def _check_functions(agent: Agent, env: Env, params: Params, key: jax.Array) -> None:
-    """Call each function of an agent once and check what it returns; for traced code."""
-    import chex  # here, because most commands check no agent
-
-    observation = env.observe(env.start(key, params))
-    memory = agent.init(key)
-    _check_memory("init", memory, memory)
-    _check_memory("assign", agent.assign(memory, jnp.uint32(0)), memory)
-    one, true = jnp.int32(1), jnp.bool_(True)
-    _check_memory("enter", agent.enter(memory, Entry(one, one, one, true, true)), memory)
-    chex.assert_shape(agent.fault(memory), (), custom_message="`fault` must return one number")
-    first_memory = agent.begin(memory, key)
-    _check_memory("begin", first_memory, memory)
-    answer = agent.act(first_memory, observation, key)
-    if not isinstance(answer, tuple) or len(answer) != len(_ANSWER):
-        raise TypeError(f"`act` must return ({', '.join(_ANSWER)})")
-    action, prediction, next_memory = answer
-    chex.assert_shape(action, (), custom_message="`act` must return one action")
-    inputs.action_codes(action, env.num_actions)
-    numbers = (prediction.level, prediction.probability, prediction.threshold)
-    chex.assert_shape(numbers, (), custom_message="a prediction holds one number each")
-    _check_memory("act", next_memory, memory)
-    if agent.learn is not learn_nothing:
-        steps: tuple[Tree, ...] = ()
-        if agent.trace is not None:
-            final = jax.tree.map(jnp.asarray, agent.trace(memory, observation, jnp.int32(0)))
-            size = 1, env.max_steps
-            trace = jax.tree.map(lambda leaf: jnp.zeros((*size, *leaf.shape), leaf.dtype), final)
-            steps = trace, jnp.zeros(size), jax.tree.map(lambda leaf: leaf[None], final)
-        number, length = jnp.zeros(1), jnp.zeros(1, jnp.int32)
-        episodes = Episodes(number, number, length, jnp.zeros(1, bool), None, *steps)
-        _check_memory("learn", agent.learn(memory, episodes), memory)
-
-
-def _check_memory(function: str, memory: Memory, first: Memory) -> None:
-    """Check that the memory that a function returns is of the form of the first one."""
-    for leaf in jax.tree.leaves(memory):
-        if not hasattr(leaf, "dtype"):
-            raise TypeError(
-                f"the memory of `{function}` holds {leaf!r}; it must hold arrays, as jnp.int32(0)"
-            )
-    structures: list[Any] = [jax.tree.structure(tree) for tree in (first, memory)]
-    if structures[0] != structures[1]:
-        raise TypeError(f"the memory of `{function}` has another structure than of `init`")
-    for leaf, other in zip(jax.tree.leaves(memory), jax.tree.leaves(first), strict=True):
-        if (leaf.shape, leaf.dtype) != (other.shape, other.dtype):
-            raise TypeError(
-                f"the memory of `{function}` has {leaf.dtype} of shape {leaf.shape}; that of "
-                f"`init` has {other.dtype} of shape {other.shape}"
-            )

@@ -111,9 +111,10 @@ def print_novelties(arguments: argparse.Namespace) -> int:
             raise ValueError("--sample needs a family; see jaxsim novelties")
         import jax
 
-        from jaxsim import counters
+        from jaxsim import counters, inputs
 
         counters.root(arguments.seed)
+        inputs.check_whole("--sample", arguments.sample, 1, novelty.samples.MOST_SAMPLES)
         for one in novelty.sample(jax.random.key(arguments.seed), [name], arguments.sample):
             print(json.dumps(one.to_json()))
         return 0

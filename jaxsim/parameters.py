@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 Values = Mapping[str, Any]
 """Parameters by path: numbers and words, checked or not."""
 
@@ -113,6 +115,14 @@ def check(table: Mapping[str, Parameter], values: Mapping[str, object]) -> None:
         problem = table[path].problem(value)
         if problem:
             raise ValueError(problem)
+
+
+def plain(values: Values) -> dict[str, Any]:
+    """Replace scalars of NumPy, as those of `np.arange`, by Python's numbers."""
+    return {
+        path: value.item() if isinstance(value, np.generic) else value
+        for path, value in values.items()
+    }
 
 
 def shown(value: object) -> str:

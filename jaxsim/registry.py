@@ -96,8 +96,8 @@ def make(name: str, values: Values | None = None, /, **options: Any) -> tuple[An
 
     Args:
       name: environment id or task name, for example "CartPole3D-v0".
-      values: parameters by path, for example `{"pole/length": 3.0}`; under "novelty", of
-        CartPole3D, a sample of `jaxsim.novelty`.
+      values: parameters by path, for example `{"pole/length": 3.0}`, also scalars of NumPy; under
+        "novelty", of CartPole3D, a sample of `jaxsim.novelty`.
       **options: options of the environment, for example `level=200, difficulty="hard"`; and
         `image`, the parameters below `sensors/image/` by their last part, see `jaxsim.imaging`.
 
@@ -111,7 +111,7 @@ def make(name: str, values: Values | None = None, /, **options: Any) -> tuple[An
     if not isinstance(values, Mapping | None):
         example = "it must be a mapping of paths, as {'pole/length': 3.0}"
         raise ValueError(f"values is {parameters.shown(values)}; {example}")
-    values = env_spec.expand(values or {})
+    values = env_spec.expand(parameters.plain(values or {}))
     if (image := options.pop("image", None)) is not None:
         values |= image_settings.by_path(image)
     parameters.check(env_spec.parameters, values)

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from evaluation import errors
 from evaluation.grader.agent import CreateAgent
 from evaluation.grader.exceptions import AgentError, AgentNotFound, TestSuiteNotFound
 
@@ -69,7 +70,7 @@ class Reference:
         try:
             module = self._import()
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = errors.one_line(error)
             raise ImportError(f"{self.in_words()} cannot be imported: {reason}") from error
         if not hasattr(module, self.name):
             raise AttributeError(f"{self.in_words()} has no {self.name!r}")

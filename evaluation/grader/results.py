@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from evaluation import errors
 from evaluation.json_types import JsonObject, JsonValue
 
 RESULT_FIELDS = {
@@ -85,7 +86,7 @@ def error_to_json(error: BaseException | None) -> dict[str, str] | None:
     """Return the type and the message of an exception, None for none."""
     if error is None:
         return None
-    return {"type": type(error).__name__, "message": _clean(_message(error).strip())}
+    return {"type": type(error).__name__, "message": _clean(errors.message_of(error).strip())}
 
 
 def plain(value: Any, depth: int = 0) -> JsonValue:
@@ -118,13 +119,6 @@ def text_of(value: object) -> str:
         return _clean(repr(value))
     except Exception:
         return f"<{type(value).__name__}>"
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return f"a {type(error).__name__} that cannot be printed"
 
 
 def _clean(text: str, longest: int | None = LONGEST_TEXT) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from evaluation import errors
 from evaluation.clock import Clock
 from evaluation.gvgai.observation import SerializableStateObservation
 
@@ -100,7 +101,7 @@ def load_class(path: Path) -> type:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"agent {path} cannot be imported: {describe(error)}") from error
+        raise ValueError(f"agent {path} cannot be imported: {errors.one_line(error)}") from error
     agent_class = getattr(module, CLASS_NAME, None)
     if not isinstance(agent_class, type):
         raise ValueError(f"agent {path} has no class {CLASS_NAME}; define one")
@@ -129,8 +130,3 @@ def fitting(function: Callable[..., object], *arguments: object) -> tuple[object
             continue
         return arguments[:count]
     return arguments
-
-
-def describe(error: BaseException) -> str:
-    """An exception in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -7,9 +7,10 @@ the same limits in both.
 from collections.abc import Callable
 from typing import Any
 
+from evaluation import errors
 from evaluation.clock import Clock, ProcessorClock
 from evaluation.gvgai import protocol
-from evaluation.gvgai.agent import ElapsedTimer, describe, fitting
+from evaluation.gvgai.agent import ElapsedTimer, fitting
 from evaluation.gvgai.observation import (
     ACTIONS,
     NIL,
@@ -125,7 +126,7 @@ class TimedAgent:
         try:
             return True, function(*arguments)
         except (Exception, SystemExit) as error:
-            self.error = describe(error)
+            self.error = errors.one_line(error)
             return False, None
         finally:
             self.seconds = self._stopwatch.now() - start

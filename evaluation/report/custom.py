@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from evaluation import errors
 from evaluation.metrics.registry import MetricRow, check_names, row_of
 from evaluation.metrics.table import BY_NAME
 
@@ -57,7 +58,7 @@ def defined(text: str, is_metric: Callable[[object], bool]) -> dict[str, Any]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # any error of a user's file is about that file
-        raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{path} cannot be loaded: {errors.one_line(error)}") from error
     metrics = {
         key: value
         for key, value in vars(module).items()

@@ -2,14 +2,16 @@
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.errors import message_of
 from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.metrics.novelty.characterisation import KINDS
 from jaxsim.parameters import shown
@@ -18,6 +20,8 @@ from jaxsim.worlds.cartpole3d.types import ACTIONS
 GIVE_UP: Final = "give_up"
 """The action that ends an episode with performance 0."""
 
+LARGEST: Final = sys.float_info.max
+MOST_NOVELTY: Final = 2**31 - 1  # columns of results are int32
 HIGHEST: Final = 10  # of novelty predictions in phase 1
 FIELDS: Final = (
     "novelty_probability",
@@ -56,7 +60,7 @@ class NoveltyReport:
     Attributes:
       probability: in [0, 1]; NaN without a valid report.
       threshold: in [0, 1]; NaN without a valid report.
-      novelty: a whole number from 0.
+      novelty: a whole number from 0 to `MOST_NOVELTY`.
       characterisation: plain JSON values.
     """
 
@@ -117,20 +121,32 @@ def verdict(value: object, method: str) -> NoveltyReport:
         raise Fault(f"{method} returned {shown(value)}; it must be ({', '.join(FIELDS)})")
     probability, threshold, novelty, characterisation = value
     for name, number in zip(FIELDS, (probability, threshold), strict=False):
-        real = isinstance(number, Real) and not isinstance(number, bool)
-        if not real or not 0 <= float(number) <= 1:
+        if not _within(number, 0, 1):
             raise Fault(f"{method} returned the {name} {shown(number)}; it must be from 0 to 1")
-    whole = isinstance(novelty, Real) and not isinstance(novelty, bool)
-    if not whole or not math.isfinite(novelty) or novelty < 0 or int(novelty) != novelty:
-        raise Fault(f"{method} returned the novelty {shown(novelty)}; it must be a number from 0")
+    if not _within(novelty, 0, MOST_NOVELTY) or int(novelty) != novelty:
+        allowed = f"it must be a whole number from 0 to {MOST_NOVELTY}"
+        raise Fault(f"{method} returned the novelty {shown(novelty)}; {allowed}")
     if characterisation is not None and not isinstance(characterisation, Mapping):
         text = shown(characterisation)
         raise Fault(f"{method} returned the characterization {text}; it must be an object")
     try:
-        plain = json.loads(json.dumps(characterisation or {}, default=_plain))
+        text = json.dumps(characterisation or {}, default=_plain, allow_nan=False)
+        plain = json.loads(text)
+        json.dumps(plain, ensure_ascii=False).encode()  # refuses what no file of text can hold
     except (TypeError, ValueError, RecursionError) as error:
-        raise Fault(f"{method} returned a characterization that is not JSON: {error}") from error
+        reason = f"a characterization that is not JSON: {message_of(error)}"
+        raise Fault(f"{method} returned {reason}") from error
+    shares = read_characterisation(plain)[0]
+    for level in np.flatnonzero((shares < 0) | (shares > 1)):
+        reason = f"the probability {shares[level]:g} of level {level}; it must be from 0 to 1"
+        raise Fault(f"{method} returned {reason}")
     return NoveltyReport(float(probability), float(threshold), int(novelty), plain)
+
+
+def _within(number: Any, low: float, high: float) -> TypeGuard[float]:
+    """Whether it is a number in a range; also of integers beyond the floats."""
+    real = isinstance(number, Real) and not isinstance(number, bool)
+    return real and bool(low <= number <= high)
 
 
 def _plain(value: object) -> JsonValue:
@@ -173,6 +189,6 @@ def _first(entry: JsonMapping, *names: str) -> float | None:
     """The first of several fields that holds a finite number."""
     for name in names:
         value = entry.get(name)
-        if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        if _within(value, -LARGEST, LARGEST):
             return float(value)
     return None

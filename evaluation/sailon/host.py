@@ -4,6 +4,7 @@ Such a file imports `objects.TA2_logic` and ends by making an agent and calling 
 module is the one of `jaxsim shims`, which imports from `evaluation.sailon.ta2`.
 """
 
+import os
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from evaluation import shims
+from evaluation import errors, shims
 from evaluation.sailon import interactive
 from evaluation.sailon.experiment import Experiment
 from evaluation.sailon.interactive import PlayOptions
@@ -36,13 +37,20 @@ def run(
 
     Raises:
       ValueError: no such file, or it fails before its agent plays.
+      OSError: a transcript cannot be written.
     """
     if not path.is_file():
         raise ValueError(f"agent {path} is not a file; name a Python file")
     runs: list[Results] = []
+    failures: list[Exception] = []
 
     def play(agent: object) -> None:
-        runs.append(interactive.play(experiment, agent, _with_arguments(agent, options), path.stem))
+        mine = _with_arguments(agent, options)
+        try:
+            runs.append(interactive.play(experiment, agent, mine, path.stem))
+        except Exception as error:
+            failures.append(error)
+            raise
 
     with _stage(path, arguments), hosted(play):
         try:
@@ -50,8 +58,10 @@ def run(
             if not runs:
                 _agent_class(names, path)().run()
         except (Exception, SystemExit) as error:
+            if failures:
+                raise failures[0] from None  # not the agent's, as that of a full disk
             if not runs:
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                reason = errors.one_line(error)
                 raise ValueError(f"agent {path} cannot be started: {reason}") from error
     return runs[-1]
 
@@ -84,9 +94,9 @@ def _agent_class(names: dict[str, object], path: Path) -> type[TA2Logic]:
 
 @contextmanager
 def _stage(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Modules, command line and search path as the file expects them."""
+    """Modules, command line, search path and folder; the process has its own again at the end."""
     before = _objects()
-    argv, search = sys.argv, list(sys.path)
+    argv, search, folder = sys.argv, list(sys.path), Path.cwd()
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
     shims.put_on_path()
@@ -94,6 +104,7 @@ def _stage(path: Path, arguments: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         sys.argv, sys.path[:] = argv, search
+        os.chdir(folder)  # agents go to their own, and what is written later is relative to ours
         _objects()
         sys.modules |= before
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 
+from evaluation import errors
 from evaluation.clock import Clock, SystemClock
 from evaluation.json_types import JsonObject
 from evaluation.sailon import batch, results, worlds
@@ -245,8 +246,7 @@ class _Game:
         except _OutOfTime as error:
             raise Fault(late, hung=True) from error
         except (Exception, SystemExit) as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise Fault(f"{method} raised {reason}"[:MAX_REASON]) from error
+            raise Fault(f"{method} raised {errors.one_line(error)}"[:MAX_REASON]) from error
         if self.options.clock.now() - started > limit:
             raise Fault(late, hung=True)
         return value

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from evaluation import errors
 from evaluation.closing import Closing
 from evaluation.files import write_json
 from evaluation.json_types import JsonValue
@@ -140,7 +141,7 @@ def failed(plan: Plan) -> list[Failure]:
 
 def note_failure(plan: Plan, number: int, attempts: int, error: BaseException) -> Failure:
     """Record that a unit failed."""
-    line = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST]
+    line = errors.one_line(error)[:LONGEST]
     where = f"{socket.gethostname()} {os.getpid()}"
     failure = Failure(number, attempts, line, where, datetime.now(UTC).isoformat("T", "seconds"))
     write_json(_failure(plan, number), failure._asdict())

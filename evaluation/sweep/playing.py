@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jax.experimental.compilation_cache import compilation_cache
 
-from evaluation import processor
+from evaluation import errors, processor
 from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.files import CLOSED, FULL
@@ -251,7 +251,8 @@ class _Crew:
                 if isinstance(error, OSError) and error.errno in FATAL:
                     raise
                 if attempt <= self.retries:
-                    self.say(f"unit {number}, attempt {attempt}: {_line(error)}; trying again")
+                    reason = errors.one_line(error)[: notes.LONGEST]
+                    self.say(f"unit {number}, attempt {attempt}: {reason}; trying again")
                     continue
                 failure = notes.note_failure(self.plan, number, attempt, error)
                 self.say(f"unit {number} failed {attempt} times: {failure.error}")
@@ -317,10 +318,6 @@ def with_axes(plan: Plan, cells: Sequence[SweepCell], results: PackResults) -> P
 
     metrics = results.metrics.cast(METRICS)
     return PackResults(joined(results.rows), joined(metrics))
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[: notes.LONGEST]
 
 
 def share(text: str, units: int) -> range:

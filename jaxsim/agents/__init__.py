@@ -3,6 +3,7 @@
 | module | subject |
 | --- | --- |
 | `base` | the agent contract |
+| `contract` | checks that an agent keeps it |
 | `reference` | `random`, `nothing`, `pd` and `greedy` |
 | `mpc` | `mpc`: model-predictive control that repairs its model |
 | `lookahead` | rollouts of a planner, with contacts |

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import PyTreeDef
 
+from jaxsim.agents import contract
 from jaxsim.agents.base import Agent, Memory
 from jaxsim.pytrees import Observation, Tree
 
@@ -46,12 +47,19 @@ class Minds:
           memory: shapes of one memory.
           observation: shapes of one observation.
           width: lanes of each lifetime.
+
+        Raises:
+          TypeError: what `begin` or `act` return is of another form than engines need.
         """
         leaves, structure = jax.tree.flatten(memory)
 
         def episode(leaves: Tree, observation: Observation, key: jax.Array) -> list[jax.Array]:
-            memory = agent.begin(jax.tree.unflatten(structure, leaves), key)
-            return jax.tree.leaves(agent.act(memory, observation, key)[2])
+            memory = jax.tree.unflatten(structure, leaves)
+            first = agent.begin(memory, key)
+            contract.check_memory("begin", first, memory)
+            answer = agent.act(first, observation, key)
+            contract.check_answer(answer, memory)
+            return jax.tree.leaves(answer[2])
 
         key = jax.eval_shape(lambda: jax.random.key(0))
         traced = jax.make_jaxpr(episode)(leaves, observation, key).jaxpr

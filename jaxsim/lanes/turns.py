@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import counters, rng
+from jaxsim.agents import contract
 from jaxsim.agents.base import (
     Agent,
     Episodes,
@@ -105,10 +106,13 @@ class Turns:
         """Give the agent the hint of the round, and the entry of a block that begins."""
         agent, rounds, size = self.agent, self.rounds, lifetimes.place.shape[0]
         if rounds.hint is not None and agent.tell is not hear_nothing:
-            memory = jax.vmap(agent.tell)(memory, self.round_of(lifetimes, rounds.hint))
+            hinted = jax.vmap(agent.tell)(memory, self.round_of(lifetimes, rounds.hint))
+            contract.check_memory("tell", hinted, memory)
+            memory = hinted
         if rounds.entry is not None and agent.enter is not enter_unmoved:
             entry = self.round_of(lifetimes, rounds.entry)
             entered = jax.vmap(agent.enter, axis_size=size)(memory, entry)
+            contract.check_memory("enter", entered, memory)
             memory = where(self.round_of(lifetimes, rounds.enters), entered, memory)
         return memory
 

@@ -91,7 +91,7 @@ def none(memory, observation, key):
         (lambda *a: (jnp.zeros(5, jnp.int32), *none(*a)[1:]), "`act` must return one action"),
         (
             lambda *a: (none(*a)[0], jax.tree.map(jnp.atleast_1d, none(*a)[1]), a[0]),
-            "input 2 has shape",
+            "must hold one number each, and has shape",
         ),
         (lambda *a: (*none(*a)[:2], (a[0], a[0])), "the memory of `act` has another structure"),
         (lambda *a: none(*a)[0], r"`act` must return \(action, prediction, memory\)"),
@@ -150,6 +150,12 @@ def test_an_agent_that_learns_from_steps_is_tried_with_episodes_of_their_form():
     agents.check_fit(agent, "mine", env, params)
     row = ((1, 7, 2), "int32"), ((1, 7), "float32"), ((1, 2), "int32"), ((1,), "bool")
     assert shapes == [list(row)]
+
+
+def test_an_agent_that_goes_to_another_folder_leaves_us_in_ours(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    agents.get(str(file("import os\nos.chdir('/')\n" + PUSHER)))
+    assert Path.cwd() == tmp_path
 
 
 def test_files_of_agents_are_known_by_their_content(file):

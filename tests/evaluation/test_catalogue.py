@@ -94,7 +94,7 @@ def test_a_list_and_its_entries_can_be_looked_at(capsys):
         (["novelties", "open-world-1/x"], "there are 0 to 999"),
         (["novelties", "--sample", "3"], "--sample needs a family"),
         (["novelties", "wind+wind_on_pole", "--sample", "3"], "both set 'wind/speed'"),
-        (["novelties", "gravity", "--sample", "0"], "size is 0"),
+        (["novelties", "gravity", "--sample", "0"], "--sample is 0; it must be from 1"),
         (["novelties", "gravity", "--sample", "1", "--seed", "-1"], "seed is -1"),
         (["levels", "7"], "7 is not a level; there are 50, 51"),
         (["tasks", "105"], "jaxsim levels 105"),

@@ -34,6 +34,19 @@ def test_make_returns_an_environment_and_its_parameters():
         assert float(leaf) == pytest.approx(field.default, rel=1e-7)  # float32 rounding
 
 
+def test_scalars_of_numpy_are_numbers():
+    of_numpy = {
+        "blocks/count_max": np.int64(2),
+        "blocks/count_min": np.int32(1),
+        "gravity": np.float32(5.5),
+    }
+    usual = {"blocks/count_max": 2, "blocks/count_min": 1, "gravity": 5.5}
+    assert jaxsim.make("CartPole3D", of_numpy) == jaxsim.make("CartPole3D", usual)
+    for wrong in (np.True_, np.float32(np.nan), np.float64(2.5)):
+        with pytest.raises(ValueError, match="it must be a whole number from 0 to"):
+            jaxsim.make("CartPole3D", {"blocks/count_max": wrong})
+
+
 @pytest.mark.parametrize("name", ["CartPole-v1", "CartPole2D-v0", "CartPole3D-v0"])
 def test_a_value_is_checked_once(monkeypatch, name):
     looks = []

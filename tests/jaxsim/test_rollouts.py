@@ -346,6 +346,23 @@ def test_the_name_of_an_agent_is_no_agent(cartpole):
         jaxsim.rollout(*cartpole, "pd", 4)
 
 
+@pytest.mark.parametrize(
+    ("functions", "words"),
+    [
+        ({"act": lambda *a: (0, NoveltyPrediction.none(), a[0] + 0.5)}, "`act` has float32"),
+        ({"act": lambda *a: (0, NoveltyPrediction.none(), (a[0],))}, "`act` has another structure"),
+        ({"act": lambda *a: (0, a[0])}, r"`act` must return \(action, prediction, memory\)"),
+        ({"act": lambda *a: (0, None, a[0])}, "prediction of `act` is a NoneType"),
+        ({"act": lambda *a: (jnp.zeros(2, int), NoveltyPrediction.none(), a[0])}, "one action"),
+        ({"begin": lambda memory, key: memory + 0.5}, "`begin` has float32"),
+    ],
+)
+def test_an_agent_that_breaks_its_contract_is_refused(cartpole, functions, words):
+    """Lanes would cut a number to the type of the memory."""
+    with pytest.raises(TypeError, match=words):
+        jaxsim.rollout(*cartpole, dataclasses.replace(counting, **functions), 4)
+
+
 def test_what_has_no_score_is_refused_with_what_to_pass():
     env, params = jaxsim.make("CartPole3D-v0")
     wrapped = FlattenObservation(AutoReset(env))

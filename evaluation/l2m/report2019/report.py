@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from evaluation import errors
 from evaluation.files import write_json, write_whole
 from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.l2m import ste_info, ste_store
@@ -234,7 +235,7 @@ class MetricsReport(ABC):
         except MetricError as error:
             return MetricResult(metric, None, str(error), failed=True)
         except (Exception, SystemExit) as error:  # a user's metric may raise anything
-            return MetricResult(metric, None, f"{type(error).__name__}: {error}", failed=True)
+            return MetricResult(metric, None, errors.one_line(error), failed=True)
         return MetricResult(metric, values)
 
     def _check_new(self, values: Values) -> None:

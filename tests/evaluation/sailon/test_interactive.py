@@ -402,6 +402,13 @@ def failing(method, value):
     return type("Failing", (Scripted,), {method: wrong})(steps=1)
 
 
+class Mute(Exception):
+    """An exception without words."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
 @pytest.mark.requirement(134)
 @pytest.mark.parametrize(
     ("value", "words"),
@@ -438,6 +445,14 @@ def test_wrong_answers_end_the_episode(draw, value, words):
         ((0.5, 0.5, 0, {"level": object()}), "that is not JSON"),
         ((0.5, 0.5, 0), "it must be (novelty_probability"),
         ((True, 0.5, 0, {}), "novelty_probability True"),
+        ((10**400, 0.5, 0, {}), "novelty_probability a whole number of 1329 bits"),
+        ((0.5, 0.5, 2**31, {}), "the novelty 2147483648; it must be a whole number from 0 to 21"),
+        ((0.5, 0.5, 0, {"level": math.nan}), "that is not JSON"),
+        ((0.5, 0.5, 0, {"entity": "\ud800"}), "that is not JSON"),
+        ((0.5, 0.5, 0, {"level": [{"level": 3, "prob": 5}]}), "probability 5 of level 3; it must"),
+        ((0.5, 0.5, 0, {"level": [{"level": 3, "prob": -1}]}), "probability -1 of level 3"),
+        (ValueError("\ud800"), r"raised ValueError: \ud800"),
+        (Mute(), "raised Mute: a Mute that cannot be printed"),
         (ZeroDivisionError("oh"), "testing_episode_end raised ZeroDivisionError: oh"),
     ],
 )
@@ -699,5 +714,7 @@ def test_a_characterisation_that_says_nothing():
         {},
         {"level": 3},
         {"level": [{"level_number": 99, "probability": 1}]},
+        {"level": [{"level_number": 10**400, "probability": 1}]},
+        {"level": [{"level_number": 3, "probability": 10**400}]},
     ):
         assert np.isnan(answers.read_characterisation(characterisation)[0]).all()

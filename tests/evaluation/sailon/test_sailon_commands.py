@@ -249,6 +249,31 @@ def test_agent_files_that_cannot_be_started(agent_file, experiment_file, tmp_pat
     assert words in str(caught.value)
 
 
+@pytest.mark.slow
+def test_an_agent_that_goes_to_another_folder(
+    agent_file, experiment_file, tmp_path, monkeypatch, capsys
+):
+    """Results lie where they were asked for."""
+    (tmp_path / "away").mkdir()
+    monkeypatch.chdir(tmp_path)
+    agent = agent_file("import os\nos.chdir('away')\n" + STARTED)
+    arguments = ("--agent", agent, experiment_file, "--out", "out", "--transcripts")
+    assert run("run", *arguments) == 0
+    assert Path.cwd() == tmp_path
+    assert (tmp_path / "out" / "results.parquet").is_file()
+    assert (tmp_path / "out" / "transcripts").is_dir()
+    assert not list((tmp_path / "away").iterdir())
+
+
+def test_what_cannot_be_written_is_not_the_agents_fault(agent_file, experiment_file, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evaluation.sailon.host.interactive.play", full)
+    with pytest.raises(OSError, match="No space left"):
+        host.run(agent_file(STARTED), load(experiment_file), PlayOptions())
+
+
 def test_an_agent_that_is_not_there(experiment_file, tmp_path, capsys):
     for agent, words in (("no.py", "agent no.py is not a file"), ("best", "unknown agent 'best'")):
         arguments = ("--agent", agent, experiment_file, "--out", tmp_path / "out", "--quiet")
