@@ -467,7 +467,7 @@ class Decoder:
         """Describe the incomplete request."""
         message = self._table.get(self._buffer[0]) if self._buffer else None
         name = f" of {message.name}" if message else ""
-        words = f"{len(self._buffer)} bytes{name} and no more"
+        words = f"waiting for the rest{name} after {len(self._buffer)} bytes"
         return words if self._table is EARLY else f"{words}; is the client of the early dialect?"
 
     def _unknown(self, code: int) -> str:

@@ -159,7 +159,7 @@ def _add_serve(parts: Commands) -> None:
         type=float,
         default=300.0,
         metavar="S",
-        help="time that a client may take for a request (300)",
+        help="time that a client may take between requests, and for a reply (300)",
     )
     serve.add_argument("--quiet", action="store_true", help="print errors only")
     serve.set_defaults(handler=_serve)
@@ -174,9 +174,10 @@ def _options(arguments: argparse.Namespace, names: tuple[str, ...]) -> "Generate
 
 
 def _generate(arguments: argparse.Namespace) -> int:
-    from evaluation.files import write_whole
+    from evaluation.files import check_output_file, write_whole
     from evaluation.sciencebirds import document, generate
 
+    check_output_file("--out", arguments.out)
     options = _options(arguments, legacy.names_of(arguments.legacy))
     meta = _meta(arguments.meta)
     if arguments.overwrite:

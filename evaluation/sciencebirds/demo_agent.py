@@ -221,7 +221,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the agent; return the exit code."""
     parser = argparse.ArgumentParser(description="Play an evaluation with the demo agent.")
     add_options(parser)
-    return play(parser.parse_args(argv))
+    try:
+        return play(parser.parse_args(argv))
+    except ValueError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

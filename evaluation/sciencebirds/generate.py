@@ -340,8 +340,8 @@ def refresh(
             return False
         if f"<!-- {MARK} ".encode() not in old[:1024]:
             raise ValueError(
-                f"{config_path} was not generated and would be overwritten; name it with --config "
-                "to run it, or move it away"
+                f"{config_path} was not generated and would be overwritten; `serve --config` runs "
+                "it as it is, and `generate --overwrite` replaces it"
             )
     write_whole(config_path, text)
     return True

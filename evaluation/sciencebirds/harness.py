@@ -234,7 +234,7 @@ class Harness:
         if self._results is not None and self._trials:
             place, count = self._report_place(), self._reply.count
             room = self._results.likelihood(place, count, dict(values))
-        if self._observer is not None:
+        if self._observer is not None and room:
             self._observer.novelty_reported(values, self._running)
         self._happens(scheduler.LIKELIHOOD)
         return (int(room),)

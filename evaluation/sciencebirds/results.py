@@ -168,8 +168,10 @@ class ResultWriter:
         return True
 
     def _room(self, size: int) -> bool:
-        self._reported += size
-        return self._reported <= MAX_REPORTED
+        """Whether there is room for a report; it is taken if there is."""
+        fits = self._reported + size <= MAX_REPORTED
+        self._reported += size if fits else 0
+        return fits
 
     def _path(self, place: EvaluationPlace, end: str) -> Path:
         group = "informed" if place.trial.notify else "uninformed"

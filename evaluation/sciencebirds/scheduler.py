@@ -439,6 +439,7 @@ def _due(plan: TrialPlan, state: RunState) -> RunState:
     to_test = jnp.where(training, (over | checkpoint) & tests, over & more)
     to_training = ~training & over & ~more & ~state.last
     finished = jnp.where(training, over & ~tests, over & ~more & state.last)
+    finished &= ~state.asked  # the last question is about the execution that ends
     announced = state._replace(
         pending=jnp.where(to_test, NEW_TEST_SET, jnp.where(to_training, RESUME_TRAINING, 0)),
         last=state.last | (training & over),

@@ -165,7 +165,7 @@ class EvaluationServer:
             and not client.unsent
             and now >= client.request_deadline
         ):
-            self._drop(f"{client.decoder.waiting()} for {self._request_limit:g} s")
+            self._drop(f"{self._request_limit:g} s of {client.decoder.waiting()}")
         elif now >= client.deadline:
             self._drop(f"no request, or a reply not taken, for {self._idle_limit:g} s")
 

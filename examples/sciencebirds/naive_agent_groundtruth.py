@@ -1,6 +1,7 @@
 """A naive agent for the Science Birds protocol, written as published agents are.
 
-    jaxsim sciencebirds serve --config-meta examples/sciencebirds/unordered_sets.xml
+    jaxsim sciencebirds generate examples/sciencebirds/unordered_sets.xml -o runs/config.xml
+    jaxsim sciencebirds serve --config runs/config.xml
     PYTHONPATH=$(jaxsim shims) python examples/sciencebirds/naive_agent_groundtruth.py
 
 It pushes the cart under the falling pole, by the ground truth alone, and says the same of novelty

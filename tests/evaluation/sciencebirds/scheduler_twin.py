@@ -87,6 +87,11 @@ class Twin:
         self.kept = None
         self.since_ms = self.since = 0
 
+    def _end_execution(self):
+        """Go on to the next execution, but for a question that is still open."""
+        if not self.asked:
+            self._next_execution()
+
     def reported(self):
         if self.asked:
             return 12
@@ -105,7 +110,7 @@ class Twin:
             if self.trial.training is None and self.tests_started < len(self.trial.tests):
                 self.pending = 8
             elif self.training_over:
-                self._next_execution()
+                self._end_execution()
             else:
                 self.pending = 10
             return
@@ -117,7 +122,7 @@ class Twin:
         if (over or checkpoint) and self.trial.tests:
             self.pending = 8
         elif over:
-            self._next_execution()
+            self._end_execution()
 
     def event(self, kind, value, ms):
         """What is answered: value, state, whether a shot is accepted, header."""

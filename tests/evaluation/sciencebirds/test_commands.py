@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from evaluation import cli, records
-from evaluation.sciencebirds import document, generate, legacy, scheduler, selection, server
+from evaluation.sciencebirds import (
+    demo_agent,
+    document,
+    generate,
+    legacy,
+    scheduler,
+    selection,
+    server,
+)
 from evaluation.sciencebirds.agent_client import AgentClient
 from evaluation.sciencebirds.demo_agent import DemoAgent
 from tests.evaluation.sciencebirds.support import evaluation, trial
@@ -60,6 +68,15 @@ def test_other_files_are_not_replaced_unless_asked(tmp_path, capsys):
     assert config.read_text() == "my own"
     assert jaxsim(*words, "--overwrite") == 0
     assert document.load(config).trials
+    for more in ((), ("--overwrite",)):
+        folder = ("generate", EXAMPLES / "sequences.xml", "-o", tmp_path, *more)
+        assert f"--out {tmp_path} is a folder; name a file" in refused(capsys, *folder)
+
+
+def test_the_demo_agent_by_itself_refuses_a_port_that_there_is_not(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        demo_agent.main(["--port", "70000"])
+    assert "port is 70000; it must be from 1 to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.requirement(48)

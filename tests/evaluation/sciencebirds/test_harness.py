@@ -345,13 +345,35 @@ def test_descriptions_are_kept_word_for_word(files):
 
 def test_reports_do_not_fill_the_disk(files, monkeypatch):
     monkeypatch.setattr(results, "MAX_REPORTED", 3000)
-    run = Run(evaluation(trial(1), step=1, in_training=True), results=files)
+    reported = []
+    observer = SimpleNamespace(
+        level_over=lambda *given: None, novelty_reported=lambda *given: reported.append(given)
+    )
+    what = evaluation(trial(1), step=1, in_training=True)
+    run = Run(what, results=files, observer=observer)
     answers = [run.ask("report_description", text="x" * 500) for _ in range(20)]
     assert 3 <= sum(answers) <= 6 and answers == sorted(answers, reverse=True)
+    assert run.ask("report_description", text="short") == 1  # for which there is room
     run.begin()
     run.ask("load_next"), run.shoot()
     assert run.likelihood() == 0
     assert run.state == 13  # the question is answered all the same
+    assert reported == []
+
+
+@pytest.mark.requirement(31, 46)
+@pytest.mark.parametrize("executions", [1, 2])
+def test_the_last_question_of_an_execution_is_about_its_last_level(files, executions):
+    trials = trial(1, [1], executions=executions), trial(1, notify=True)
+    run = Run(evaluation(*trials, step=1, in_training=True, in_tests=True), results=files)
+    run.trace()
+    rows = [[*row[:3], row[12]] for row in table(files, 0, "Likelihood.csv")[1:]]
+    assert rows == [
+        [str(1 + execution), "1", "1", kind]
+        for execution in range(executions)
+        for kind in ("training", "test")
+    ]
+    assert not list(files.folder.glob("*_Trial_1_*_Likelihood.csv"))
 
 
 def test_an_end_without_trials_takes_reports(files):

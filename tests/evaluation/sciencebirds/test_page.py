@@ -60,7 +60,7 @@ def test_numbers_in_the_text_are_those_of_the_code():
     for words in (
         f"more than {markup.MAX_BYTES // 2**20} MiB; elements nested more than {markup.MAX_DEPTH} ",
         f"more than {document.MAX_TRIALS:,} trials or {document.MAX_LEVELS:,} levels",
-        f"more than {results.MAX_REPORTED // 2**20} MiB have been reported",
+        f"more than {results.MAX_REPORTED // 2**20} MiB would have been reported",
         f"Longest text of 66 and 67: {codec.MAX_TEXT // 2**20} MiB.",
         f"Most ids of 66: {codec.MAX_IDS:,}. Shots of 33 and 43: {codec.MAX_SHOTS}.",
         f"Feature vectors in one reply: {MAX_VECTORS}.",
