@@ -20,6 +20,7 @@ MOST_LINES = 100
 VALIDATE_EXAMPLES = """examples:
   jaxsim validate examples/syllabi/*.json
   jaxsim validate mine.json --subtype ANT_B
+  jaxsim validate moved_images.json --data folder/of/data/sets
   jaxsim validate theirs.json --foreign --json > verdict.json
 
 A syllabus with "contains": "datasets" is one of classification; its episodes are batches.
@@ -50,6 +51,9 @@ def add_to(commands: Commands) -> None:
         action="store_true",
         help="accept unknown tasks, with any parameters",
     )
+    validate.add_argument(
+        "--data", type=Path, metavar="DIR", help="data sets of arrays, DIR/NAME/train_images.npy"
+    )
     validate.add_argument("--json", action="store_true", help="print JSON, one object per file")
     validate.set_defaults(handler=_validate)
 
@@ -57,8 +61,11 @@ def add_to(commands: Commands) -> None:
 def _validate(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation.l2m import rules
+    from evaluation.l2m.classification import folders
     from evaluation.l2m.validate import check_file
 
+    if arguments.data is not None:
+        folders.register(arguments.data)
     matches = [kind for kind in rules.SUBTYPES if kind == arguments.subtype]
     if arguments.subtype is not None and not matches:
         allowed = ", ".join(rules.SUBTYPES)

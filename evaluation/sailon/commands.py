@@ -30,7 +30,8 @@ GENERATE_EXAMPLES = """examples:
 Settings are the original's keys, as an ini file or as one JSON object: novelty, difficulty,
 novelty_visibility, hint_level, trials, training_episodes, testing_episodes, pre_novel_episodes,
 testing_novelty_p2, normal_timeout_seconds, training_timeout_multiplier, budget, phase. Keys of this
-package are seed, starts, labels, indicator. See docs/sailon.md.
+package are seed, starts, labels, messages, indicator, novelty_list, samples, split, sensors. See
+docs/sailon.md.
 """
 
 RUN_EXAMPLES = """examples:
@@ -145,7 +146,9 @@ def _add_world(part: argparse.ArgumentParser) -> None:
 def _world(arguments: argparse.Namespace) -> dict[str, Any]:
     """Settings that these options give."""
     pairs = tuple(sorted(dict(parameter(text) for text in arguments.set).items()))
-    split = None if arguments.split is None else arguments.split.replace("-", " ")
+    if arguments.split not in (None, "known", "held-out"):
+        raise ValueError(f"--split is {arguments.split!r}; it must be known or held-out")
+    split = arguments.split and arguments.split.replace("-", " ")
     options = {"novelty_list": arguments.novelties, "samples": arguments.samples, "split": split}
     return {name: v for name, v in {**options, "sensors": pairs or None}.items() if v is not None}
 
@@ -222,8 +225,10 @@ def _generate(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from dataclasses import replace
 
+    from evaluation.files import check_output_file
     from evaluation.sailon import experiment
 
+    check_output_file("--out", arguments.out)
     settings = experiment.settings_from(arguments.settings)
     if arguments.seed is not None:
         settings = replace(settings, seed=arguments.seed)
@@ -291,7 +296,11 @@ def _host(
 
     transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
     options = interactive.PlayOptions(transcripts=transcripts, pictures=pictures, progress=move)
-    return host.run(Path(arguments.agent), plan, options, shlex.split(arguments.arguments))
+    try:
+        words = shlex.split(arguments.arguments)
+    except ValueError as error:
+        raise ValueError(f"--arguments is {arguments.arguments!r}: {error}") from error
+    return host.run(Path(arguments.agent), plan, options, words)
 
 
 def _analyze(arguments: argparse.Namespace) -> int:

@@ -103,7 +103,7 @@ class EvaluationPlan:
             ("--difficulties", joined(self.difficulties, DIFFICULTIES), None),
             ("--novelties", self.novelty_list, None),
             ("--samples", self.samples, None),
-            ("--split", self.split, None),
+            ("--split", self.split and self.split.replace(" ", "-"), None),
             *(("--set", f"{path}={value}", None) for path, value in self.sensors),
             ("--visibilities", joined(self.visibilities, EvaluationPlan.visibilities), None),
             ("--trials", self.trials, TRIALS),

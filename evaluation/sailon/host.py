@@ -45,6 +45,8 @@ def run(
     failures: list[Exception] = []
 
     def play(agent: object) -> None:
+        if runs:
+            raise ValueError("it has a second agent, which is not played")
         mine = _with_arguments(agent, options)
         try:
             runs.append(interactive.play(experiment, agent, mine, path.stem))
@@ -60,10 +62,18 @@ def run(
         except (Exception, SystemExit) as error:
             if failures:
                 raise failures[0] from None  # not the agent's, as that of a full disk
+            reason = errors.one_line(error)
             if not runs:
-                reason = errors.one_line(error)
                 raise ValueError(f"agent {path} cannot be started: {reason}") from error
-    return runs[-1]
+            if not isinstance(error, SystemExit) or error.code:
+                _problems(runs[0]).append(f"{path}, after its agent has played: {reason}")
+    return runs[0]
+
+
+def _problems(results: Results) -> list[str]:
+    """Errors of the agent outside of episodes, which are kept with the results."""
+    problems: list[str] = results.metadata["problems"]
+    return problems
 
 
 def _with_arguments(agent: object, options: PlayOptions) -> PlayOptions:

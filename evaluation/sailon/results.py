@@ -273,14 +273,23 @@ def _from_table(table: pa.Table, source: str) -> Results:
     metadata = json.loads((table.schema.metadata or {})[METADATA_KEY])
     text = metadata.pop("experiment")
     experiment = None if text is None else loads(text, source)
-    rows = {
-        name: table[name].to_numpy(zero_copy_only=False)
-        for name in COLUMNS
+    kinds = {
+        name: kind
+        for name, kind in COLUMNS.items()
         if name != "sample" or name in table.column_names  # not in files of earlier versions
     }
+    rows = {name: _column(table[name], kind) for name, kind in kinds.items()}
     flat = table[PROBABILITIES].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     rows[PROBABILITIES] = flat.reshape(-1, KINDS)
     return Results(complete_rows(rows, table.num_rows), experiment, metadata)
+
+
+def _column(column: pa.ChunkedArray, kind: type[np.generic]) -> np.ndarray:
+    """Values of a column, of the type that `Results.table` writes."""
+    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    if values.dtype != (object if kind is np.str_ else kind) or column.null_count:
+        raise ValueError(f"a column of {column.type} with {column.null_count} empty cells")
+    return values
 
 
 def read_csv(content: str, source: str) -> Results:

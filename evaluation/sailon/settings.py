@@ -172,7 +172,7 @@ def _whole(low: int, high: int, optional: bool = False) -> Callable[[object], st
         if optional and value is None:
             return ""
         whole = isinstance(value, int) and not isinstance(value, bool)
-        return "" if whole and low <= value <= high else f"it must be from {low} to {high}"
+        return "" if whole and low <= value <= high else f"it must be whole, from {low} to {high}"
 
     return check
 

@@ -189,6 +189,8 @@ def replay(path: Path, watch: ReplayObserver | None = None) -> Replay:
     lines = list(_lines(path))
     where, training = _header(str(path), lines[0][1] if lines else {})
     try:
+        if where.plan.variant not in where.variants:
+            raise ValueError('what it plays is not in "played"')
         group = TrialGroup((), where.variants)
         session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
         starts: Mapping[int, State] = {}

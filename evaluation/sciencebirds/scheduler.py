@@ -240,7 +240,7 @@ def stack(plans: Sequence[TrialPlan]) -> TrialPlan:
 
 def start(plan: TrialPlan) -> RunState:
     """State before the first event."""
-    state = _execution(plan, jnp.int32(0), jnp.int32(0), jnp.bool_(False))
+    state = _execution(plan, jnp.int32(0), jnp.int32(0))
     direct = plan.quirks.direct_start & (state.mode == TRAINING)
     first = jnp.where(direct, NEW_TRAINING_SET, NEW_TRIAL)
     code = jnp.where(plan.trials == 0, EVALUATION_TERMINATED, first)
@@ -461,12 +461,12 @@ def _after_execution(plan: TrialPlan, state: RunState) -> RunState:
     trial = jnp.where(again, state.trial, state.trial + 1)
     execution = jnp.where(again, state.execution + 1, 0)
     ended = trial >= plan.trials
-    next_state = _execution(plan, jnp.minimum(trial, plan.trials - 1), execution, state.asked)
+    next_state = _execution(plan, jnp.minimum(trial, plan.trials - 1), execution)
     stopped = state._replace(pending=jnp.int32(EVALUATION_TERMINATED), status=jnp.int32(MAIN_MENU))
     return _select(ended, stopped, next_state)
 
 
-def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) -> RunState:
+def _execution(plan: TrialPlan, trial: Array, execution: Array) -> RunState:
     """State that announces an execution of a trial."""
     zero, no = jnp.int32(0), jnp.bool_(False)
     training = jnp.asarray(plan.training)[trial]
@@ -481,7 +481,7 @@ def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) ->
         set=first,
         test=zero,
         pending=jnp.int32(NEW_TRIAL),
-        asked=asked,
+        asked=no,
         status=jnp.int32(MAIN_MENU),
         current=fresh,
         training=fresh,

@@ -561,6 +561,7 @@ PLAYED = {
     *("sweep run --local", "sweep status --json", "sweep status --watch", "sweep submit --local"),
     *("sweep submit --wait", "sweep launch --kubernetes", "sweep launch --skypilot"),
     *("bench --quick", "validate --subtype", "validate --foreign", "validate --json"),
+    "validate --data",
     *("metrics --scope", "metrics --needs", "metrics --json", "metrics --metric", "score --json"),
     "l2m ste add --replace",
     *("l2metrics --recursive", "l2metrics --ste-store-mode", "l2metrics --clear-ste"),

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--lifetimes", type=int, default=8, metavar="N", help="lifetimes (8)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of randomness (0)")
-    add_out(parser)
+    add_out(parser, "replace results in DIR; logs stay")
     parser.add_argument(
         "--log-lifetime",
         type=int,

@@ -71,7 +71,7 @@ class Dataset:
     Attributes:
       name: of the data set; its variation is hidden.
       learning: whether `get_labels` returns labels.
-      classes: number of classes.
+      classes: number of classes; an answer may be a class of another data set of the course.
       shape: height and width of an image.
       batches: number of batches.
       batch_size: examples in a batch.
@@ -85,6 +85,7 @@ class Dataset:
         first_batch: int,
         generator: np.random.Generator,
         scores: list[BatchScore],
+        answers: int,
     ) -> None:
         """Prepare a data set; called by `Course`."""
         self.name, self.learning = plan.name, block.learning
@@ -95,7 +96,7 @@ class Dataset:
         self._open: _Truth | None = None
         self._answered: set[str] = set()
         self._block, self._first = block.index, first_batch
-        self._scores = scores
+        self._scores, self._answers = scores, answers
         self.__batches = _draw(plan, block, examples, first_batch, generator)
 
     @property
@@ -175,8 +176,8 @@ class Dataset:
             )
         if not np.issubdtype(answer.dtype, np.integer):
             raise ValueError(f"y_hat is {answer.dtype}; it must be whole numbers, the classes")
-        if answer.min() < 0 or answer.max() >= self.classes:
-            raise ValueError(f"y_hat must be from 0 to {self.classes - 1}")
+        if answer.min() < 0 or answer.max() >= self._answers:
+            raise ValueError(f"y_hat must be from 0 to {self._answers - 1}")
         return answer
 
 
@@ -213,18 +214,32 @@ class Course:
         self._root = (seed, lifetime)
         self._examples = dict(examples) if examples is not None else read_examples(syllabus)
 
+    @property
+    def classes(self) -> int:
+        """Largest number of classes of a data set."""
+        return max((examples.classes for examples in self._played.values()), default=0)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of an image of each data set, by name."""
+        return {name: examples.images.shape[1:] for name, examples in self._played.items()}
+
+    @property
+    def _played(self) -> dict[str, data.ImageData]:
+        return {plan.name: self._examples[plan.name] for plan in self.syllabus.plans}
+
     def datasets(self) -> Iterator[Dataset]:
         """Yield the data sets in order.
 
         Raises:
           ValueError: the previous data set has batches without an answer.
         """
-        first = 0
+        first, classes = 0, self.classes
         for index, plan in enumerate(self.syllabus.plans):
             generator = np.random.default_rng([*self._root, index])
             block = self.syllabus.schedule.blocks[plan.block]
             examples = self._examples[plan.name]
-            dataset = Dataset(plan, block, examples, first, generator, self.scores)
+            dataset = Dataset(plan, block, examples, first, generator, self.scores, classes)
             yield dataset
             if not dataset.finished:
                 raise ValueError(

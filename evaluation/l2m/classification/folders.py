@@ -1,11 +1,12 @@
 """Data sets of images from folders of arrays, a common layout for CIFAR.
 
 ``DIR/NAME/`` has train_images.npy, train_labels.npy, test_images.npy and test_labels.npy: images
-(N, H, W) or (N, H, W, C), bytes or floats in [0, 1], and labels (N,), whole numbers from 0. The
+(N, H, H) or (N, H, H, C), bytes or floats in [0, 1], and labels (N,), whole numbers from 0. The
 name of the folder is that of the data set in a syllabus.
 """
 
 import functools
+import re
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,8 @@ from evaluation.l2m.classification.data import DATA_SETS, DataSpec, ImageData
 PARTS: Final = ("train_images", "train_labels", "test_images", "test_labels")
 MOST_BYTES: Final = 2**32
 """Maximum size of a file."""
+MOST_CLASSES: Final = 65_536
+NAME: Final = re.compile(r"[0-9A-Za-z_.-]+")
 
 
 def register(folder: Path) -> list[str]:
@@ -27,13 +30,19 @@ def register(folder: Path) -> list[str]:
 
     Raises:
       ValueError: the folder has no data set, a file is missing or is not an array of images or
-        labels, or a name exists already.
+        labels, or a name that is taken or that logs cannot have.
     """
     paths = sorted(part.parent for part in folder.glob(f"*/{PARTS[0]}.npy"))
     if not paths:
         raise ValueError(f"{folder} has no data set: there is no {folder}/NAME/{PARTS[0]}.npy")
     for path in paths:
-        if path.name in DATA_SETS:
+        if not NAME.fullmatch(path.name):
+            allowed = "letters, digits, '_', '-' and '.'"
+            raise ValueError(
+                f"the name {path.name!r} of {path} must be {allowed}; rename the folder"
+            )
+        # Logs write names in small letters.
+        if path.name.lower() in map(str.lower, DATA_SETS):
             raise ValueError(f"the name {path.name!r} of {path} is taken; rename the folder")
         examples = read(path)
         size = examples.images.shape[1]
@@ -76,12 +85,12 @@ def _array(path: Path) -> np.ndarray:
         raise ValueError(f"{path} has more than {MOST_BYTES:,} bytes")
     try:
         return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, MemoryError) as error:
         raise ValueError(f"{path} is not an array of numbers, saved by numpy.save") from error
 
 
 def _images(folder: Path, name: str, array: np.ndarray) -> npt.NDArray[np.float32]:
-    if array.ndim not in (3, 4) or array.shape[1] != array.shape[2]:
+    if array.ndim not in (3, 4) or array.shape[1] != array.shape[2] or 0 in array.shape[1:]:
         raise ValueError(
             f"{folder}/{name}.npy is {array.shape}; it must be (N, H, H) or (N, H, H, C)"
         )
@@ -95,4 +104,6 @@ def _images(folder: Path, name: str, array: np.ndarray) -> npt.NDArray[np.float3
 def _labels(folder: Path, name: str, array: np.ndarray) -> npt.NDArray[np.int32]:
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{folder}/{name}.npy must hold one whole number per image")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < MOST_CLASSES:
+        raise ValueError(f"{folder}/{name}.npy must hold classes from 0 to {MOST_CLASSES - 1}")
     return array.astype(np.int32)

@@ -126,13 +126,17 @@ def play(course: Course, learner: PureLearner, key: jax.Array) -> Tree:
 
     Returns:
       The learner's last state.
+
+    Raises:
+      ValueError: images of different sizes.
     """
+    sizes = {int(np.prod(shape)) for shape in course.shapes.values()}
+    if len(sizes) > 1:
+        shown = ", ".join(f"{name} {shape}" for name, shape in course.shapes.items())
+        raise ValueError(f"images of a syllabus must have one size for a learner; here {shown}")
     start, guess = jax.random.split(key)
-    state = None
+    state = learner.init(start, max(sizes, default=0), course.classes)
     for dataset in course.datasets():
-        if state is None:
-            features = int(np.prod(dataset.shape))
-            state = learner.init(start, features, dataset.classes)
         dataset.reset()
         done = False
         while not done:

@@ -140,8 +140,9 @@ class DataReader(instructions.Reader):
             reason = 'a data set before the first phase; put {"$phase": "1.train"} in front of it'
             self.document.fail(path[:2], reason, rule="required")
         name_path = (*path, "$dataset")
+        name = self.document.string(name_path, entry["$dataset"])
         try:
-            spec = data.spec(self.document.string(name_path, entry["$dataset"]))
+            spec = data.spec(name)
         except ValueError as error:
             self.document.fail(name_path, str(error))
         values = self._values(spec, path, entry)

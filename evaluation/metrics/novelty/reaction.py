@@ -174,8 +174,8 @@ def _deviation(trials: Trials, values: Array, pre: Numbers, post: Numbers) -> Nu
     part = before(trials)
     offsets = xp.where(part & xp.isfinite(values), values - pre.values[..., None], 0)
     variance, _ = masked_mean(offsets * offsets, part)
-    spread = xp.sqrt(variance)
-    spread = xp.where(spread > 0, spread, LEAST_SPREAD)
+    # Also of equal performances, whose variance is not zero but a rounding error.
+    spread = xp.maximum(xp.sqrt(variance), LEAST_SPREAD)
     return _both(pre, post, divide(xp.abs(post.values - pre.values), spread))
 
 

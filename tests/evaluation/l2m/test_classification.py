@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evaluation import cli, records
-from evaluation.l2m.classification import data, learners
+from evaluation.l2m.classification import data, folders, learners
 from evaluation.l2m.classification import run as classification
 from evaluation.l2m.classification.course import Course
 from evaluation.l2m.classification.log import write_log
@@ -643,9 +643,19 @@ ARRAYS = """{"name": "arrays", "contains": "datasets", "instructions": [
  {"$phase": "1.test"}, {"$dataset": "Tiny", "features/turns": 1, "batches": 2}]}"""
 
 
-def test_colour_images_of_a_folder_are_a_data_set(tmp_path, monkeypatch):
-    from evaluation.l2m.classification import folders
+def test_a_syllabus_of_data_sets_of_a_folder_is_checked(tmp_path, monkeypatch, capsys):
+    data_sets = dict(data.DATA_SETS)
+    monkeypatch.setattr(data, "DATA_SETS", data_sets)
+    monkeypatch.setattr(folders, "DATA_SETS", data_sets)
+    write_arrays(tmp_path / "sets" / "Tiny")
+    (tmp_path / "arrays.json").write_text(ARRAYS)
+    assert cli.main(["validate", str(tmp_path / "arrays.json")]) == 1
+    assert "unknown data set 'Tiny'" in capsys.readouterr().out
+    options = ["--data", str(tmp_path / "sets")]
+    assert cli.main(["validate", str(tmp_path / "arrays.json"), *options]) == 0
 
+
+def test_colour_images_of_a_folder_are_a_data_set(tmp_path, monkeypatch):
     data_sets = dict(data.DATA_SETS)
     monkeypatch.setattr(data, "DATA_SETS", data_sets)
     monkeypatch.setattr(folders, "DATA_SETS", data_sets)
@@ -667,6 +677,10 @@ def test_colour_images_of_a_folder_are_a_data_set(tmp_path, monkeypatch):
     assert len(course.scores) == 5
     with pytest.raises(ValueError, match=r"the name 'Tiny' of .* is taken"):
         folders.register(tmp_path / "sets")
+    for name, words in (("tiny", "is taken"), ("my set", "must be letters, digits")):
+        write_arrays(tmp_path / name / name)
+        with pytest.raises(ValueError, match=f"the name '{name}' of .* {words}"):
+            folders.register(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -677,11 +691,12 @@ def test_colour_images_of_a_folder_are_a_data_set(tmp_path, monkeypatch):
         ({"train_images": np.zeros((40, 6, 5))}, r"train_images.npy is \(40, 6, 5\); it must be"),
         ({"train_images": np.full((40, 6, 6, 3), 2.0)}, "must hold bytes, or numbers from 0 to 1"),
         ({"test_images": np.zeros((12, 4, 4))}, "they must be of one shape"),
+        ({"train_images": np.zeros((40, 0, 0))}, r"is \(40, 0, 0\); it must be"),
+        ({"test_labels": np.full(12, 2**33 + 1)}, "must hold classes from 0 to 65535"),
+        ({"test_labels": np.full(12, -1)}, "must hold classes from 0 to 65535"),
     ],
 )
 def test_a_folder_that_is_no_data_set_is_refused(tmp_path, change, words):
-    from evaluation.l2m.classification import folders
-
     write_arrays(tmp_path / "Tiny", **change)
     with pytest.raises(ValueError, match=words):
         folders.read(tmp_path / "Tiny")
@@ -690,3 +705,49 @@ def test_a_folder_that_is_no_data_set_is_refused(tmp_path, change, words):
         folders.read(tmp_path / "Tiny")
     with pytest.raises(ValueError, match="has no data set"):
         folders.register(tmp_path / "Tiny")
+
+
+def test_an_array_larger_than_its_file_is_refused(tmp_path):
+    write_arrays(tmp_path / "Tiny")
+    header = {"descr": "|u1", "fortran_order": False, "shape": (2**40, 6, 6)}
+    with (tmp_path / "Tiny" / "test_images.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(ValueError, match=r"test_images\.npy is not an array of numbers"):
+        folders.read(tmp_path / "Tiny")
+
+
+TWO = """{"name": "two", "contains": "datasets", "instructions": [
+ {"$phase": "1.train"}, {"$dataset": "A", "batches": 40}, {"$dataset": "B", "batches": 40},
+ {"$phase": "1.test"}, {"$dataset": "A", "batches": 4}, {"$dataset": "B", "batches": 4}]}"""
+
+
+def striped(classes, first, size=6):
+    """Images with one bright row, `first` and the class after it."""
+    labels = np.repeat(np.arange(classes, dtype=np.int32), 24)
+    images = np.zeros((len(labels), size, size), np.float32)
+    images[np.arange(len(labels)), (first + labels) % size] = 1
+    return data.ImageData(images, labels, classes)
+
+
+@pytest.mark.parametrize("order", ["AB", "BA"])
+def test_data_sets_with_fewer_and_more_classes_share_a_learner(order, monkeypatch):
+    sets = {"A": striped(2, 0), "B": striped(4, 2)}
+    specs = {n: data.DataSpec(n, s.classes, 6, lambda s=s: s, n) for n, s in sets.items()}
+    monkeypatch.setattr(data, "DATA_SETS", specs)
+    text = TWO if order == "AB" else TWO.translate(str.maketrans("AB", "BA"))
+    lives = {name: play(loads(text), learners.get(name), 4) for name in ("mlp", "chance")}
+    shares = {
+        name: np.array([[score.accuracy for score in life[-8:]] for life in scores])
+        for name, scores in lives.items()
+    }
+    assert shares["mlp"][:, 4:].min() > 0.99  # of the data set that was learned last
+    # One of four classes is guessed also where two appear; +- 4 standard errors of 1,024 images.
+    assert abs(shares["chance"].mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 1024)
+
+
+def test_images_of_two_sizes_are_refused_by_a_learner(monkeypatch):
+    sets = {"A": striped(2, 0), "B": striped(2, 0, size=5)}
+    specs = {n: data.DataSpec(n, s.classes, 6, lambda s=s: s, n) for n, s in sets.items()}
+    monkeypatch.setattr(data, "DATA_SETS", specs)
+    with pytest.raises(ValueError, match=r"one size for a learner; here A \(6, 6\), B \(5, 5\)"):
+        play(loads(TWO), learners.get("softmax"), 1)

@@ -296,6 +296,16 @@ def test_nothing_is_divided_by_nothing():
     assert reaction(at_once, 1).asymptotic_nrp.reasons[0] == Reason.NOTHING_BEFORE
 
 
+@pytest.mark.parametrize("level", [0.235, 0.9, 0.1])
+def test_a_rounding_error_is_no_spread(level):
+    """The mean of equal performances may differ from them in the last bit."""
+    steady = trial([0.1] * 14, 7, performance=[level] * 14, baseline=[level] * 14)
+    got = reaction(steady, 2)
+    assert got.robust.values[0] == 1 and got.deviation.values[0] < 1e-9
+    moved = trial([0.1] * 14, 7, performance=[level] * 7 + [level + 0.005] * 7)
+    assert reaction(moved, 2).deviation.values[0] == pytest.approx(500)  # 0.005 over 1e-5
+
+
 def test_why_a_reaction_is_missing():
     unplayed = trial([0] * 4, 2, performance=[1, 1, 1, math.nan], baseline=[1] * 4)
     got = reaction(unplayed, 1)

@@ -184,7 +184,12 @@ def test_settings_as_json():
 @pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
-        ('{\n "novelty": [203],\n "trials": 0}', 3, 12, "'trials' is 0; it must be from 1"),
+        (
+            '{\n "novelty": [203],\n "trials": 0}',
+            3,
+            12,
+            "'trials' is 0; it must be whole, from 1",
+        ),
         ('{"novelti": [203]}', 1, 2, "did you mean 'novelty'"),
         ('{"trials": 1, "trials": 2}', 1, 15, "stands twice"),
         ('{"budget": NaN}', 1, 12, "NaN is not JSON"),

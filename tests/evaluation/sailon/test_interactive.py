@@ -664,7 +664,12 @@ def test_a_transcript_of_an_episode_that_there_is_not(transcripts):
     folder = transcripts(Scripted(steps=1))
     path = folder / "training" / "episode-00000.jsonl"
     text = path.read_text()
-    for old, new in (('"seed": 0', '"seed": -1'), ('[203, "hard"]', '[299, "hard"]')):
+    changes = (
+        ('"seed": 0', '"seed": -1'),
+        ('[203, "hard"]', '[299, "hard"]'),
+        ('"level": 200', '"level": 999'),
+    )
+    for old, new in changes:
         assert old in text
         path.write_text(text.replace(old, new, 1))
         with pytest.raises(ExperimentError, match=r":1:1: this episode cannot be opened: "):

@@ -322,7 +322,7 @@ def test_generate_takes_a_list(path, tmp_path, capsys):
     [
         (["--novelties", "open-world-9"], "did you mean 'open-world-1'"),
         (["--samples", "3"], "'samples' is 3; it needs 'novelty_list'"),
-        (["--novelties", "open-world-1", "--split", "mine"], "'split' is 'mine'"),
+        (["--novelties", "open-world-1", "--split", "mine"], "--split is 'mine'"),
         (["--novelties", "open-world-1", "--samples", "100000"], "open-world-1 has 1 to 1000"),
     ],
 )
@@ -335,7 +335,7 @@ def test_evaluate_refuses_wrong_lists_before_it_plays(words, reason, tmp_path, c
 
 def test_the_command_of_a_report_makes_it_again(path):
     job = EvaluationPlan("pd", Path("runs/open"), novelty_list=path, samples=2, split="held out")
-    assert f"--novelties {path} --samples 2 --split 'held out'" in job.command
+    assert f"--novelties {path} --samples 2 --split held-out" in job.command
 
 
 # The shipped list -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import io
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -98,6 +99,24 @@ def test_a_changed_byte_is_noticed(results, tmp_path):
         else:  # of what no checksum covers, which are not the values
             same(again, results, results.rows)
     assert refused > 50
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("performance", lambda column: column.cast("string")),
+        ("novelty", lambda column: column.cast("int64")),
+        ("novelty_difficulty", lambda column: pa.array([None] * len(column), "string")),
+        ("length", lambda column: pa.array([None, *column.to_pylist()[1:]], "int32")),
+    ],
+)
+def test_a_column_of_another_type_is_noticed(results, tmp_path, name, column):
+    table = results.table()
+    place = table.column_names.index(name)
+    changed = table.set_column(place, name, column(table[name]))
+    pq.write_table(changed, tmp_path / "results.parquet")
+    with pytest.raises(ValueError, match=r"results\.parquet is not a file of SAIL-ON results"):
+        load_results(tmp_path / "results.parquet")
 
 
 def test_csv_keeps_the_trials(results, tmp_path):

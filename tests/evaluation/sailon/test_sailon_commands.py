@@ -182,7 +182,7 @@ def test_a_malformed_file_writes_nothing(tmp_path, capsys):
     for part in (("generate", wrong, "--out", out), ("run", wrong, "--agent", "pd", "--out", out)):
         assert run(*part) == 2
         assert capsys.readouterr().err == (
-            f"jaxsim: {wrong}:2:13: 'trials' is 'many'; it must be from 1 to 100000\n"
+            f"jaxsim: {wrong}:2:13: 'trials' is 'many'; it must be whole, from 1 to 100000\n"
         )
     assert not out.exists()
 
@@ -265,6 +265,20 @@ def test_an_agent_that_goes_to_another_folder(
     assert not list((tmp_path / "away").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("raise KeyError('late')", "after its agent has played: KeyError: 'late'"),
+        ("TA2Agent().run()", "it has a second agent, which is not played"),
+    ],
+)
+@pytest.mark.slow
+def test_what_comes_after_an_agent_is_no_silence(agent_file, experiment_file, more, words):
+    results = host.run(agent_file(STARTED + more), load(experiment_file), PlayOptions())
+    (problem,) = results.metadata["problems"]
+    assert words in problem
+
+
 def test_what_cannot_be_written_is_not_the_agents_fault(agent_file, experiment_file, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
@@ -272,6 +286,16 @@ def test_what_cannot_be_written_is_not_the_agents_fault(agent_file, experiment_f
     monkeypatch.setattr("evaluation.sailon.host.interactive.play", full)
     with pytest.raises(OSError, match="No space left"):
         host.run(agent_file(STARTED), load(experiment_file), PlayOptions())
+
+
+def test_what_generate_cannot_do_is_refused_by_option(tmp_path, capsys):
+    (tmp_path / "settings.json").write_text("{}")
+    words = ("generate", tmp_path / "settings.json", "--out")
+    assert run(*words, tmp_path) == 2
+    assert f"--out {tmp_path} is a folder; name a file" in capsys.readouterr().err
+    options = ("--novelties", "open-world-1", "--split", "other")
+    assert run(*words, tmp_path / "experiment.json", *options) == 2
+    assert "--split is 'other'; it must be known or held-out" in capsys.readouterr().err
 
 
 def test_an_agent_that_is_not_there(experiment_file, tmp_path, capsys):

@@ -266,7 +266,7 @@ def test_a_config_that_was_not_generated_stays(tmp_path):
     config = tmp_path / "config.xml"
     content = "<evaluation><trials/></evaluation>"
     config.write_text(content)
-    with pytest.raises(ValueError, match="name it with --config"):
+    with pytest.raises(ValueError, match="`serve --config` runs it as it is"):
         generate.refresh(EXAMPLES / "sequences.xml", config, 1)
     assert config.read_text() == content
 
