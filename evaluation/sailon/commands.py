@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,8 @@ RUN_EXAMPLES = """examples:
 EXPERIMENT is an experiment, or settings that one is generated from. A Python file is run unchanged:
 in it, `from objects.TA2_logic import TA2Logic` imports this package's class. Any other name is that
 of a pure agent, which plays all trials at once. DIR then holds results.parquet, results.csv and
-experiment.json. Errors of an agent are in the results, with the reason.
+experiment.json. Errors of an agent are in the results, with the reason. If the run of a Python file
+is interrupted, the trials that are over are in results.parquet.
 """
 
 ANALYZE_EXAMPLES = """examples:
@@ -294,13 +296,27 @@ def _host(
 ) -> "Results":
     from evaluation.sailon import host, interactive
 
-    transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
-    options = interactive.PlayOptions(transcripts=transcripts, pictures=pictures, progress=move)
     try:
         words = shlex.split(arguments.arguments)
     except ValueError as error:
         raise ValueError(f"--arguments is {arguments.arguments!r}: {error}") from error
-    return host.run(Path(arguments.agent), plan, options, words)
+    out = arguments.out.resolve()  # agents may go to another folder
+    over: list[Results] = []  # after each trial; all are views of one table
+    options = interactive.PlayOptions(
+        transcripts=out / "transcripts" if arguments.transcripts else None,
+        pictures=pictures,
+        progress=move,
+        trial_over=over.append,
+    )
+    try:
+        return host.run(Path(arguments.agent), plan, options, words)
+    except KeyboardInterrupt:
+        if over:
+            plan.write(out / "experiment.json")
+            over[-1].broken_off("the run was interrupted").write(out / "results.parquet")
+            line = f"{len(over)} of {len(plan.trials)} trials are in {arguments.out}"
+            print(f"jaxsim: {line}", file=sys.stderr)
+        raise
 
 
 def _analyze(arguments: argparse.Namespace) -> int:

@@ -133,6 +133,12 @@ class Results:
         rows[PROBABILITIES][:, 0] = 1.0
         return Results(rows, self.experiment, {**self.metadata, "agent": agent})
 
+    def broken_off(self, reason: str) -> "Results":
+        """The same results with a reason for each episode that was not played."""
+        problem = self.rows["problem"].copy()
+        problem[np.isnan(self.rows["performance"]) & (problem == "")] = f"not played: {reason}"
+        return Results({**self.rows, "problem": problem}, self.experiment, self.metadata)
+
     def records(self, trial: Trial) -> Records:
         """One trial as `Records`.
 

@@ -265,6 +265,32 @@ def test_an_agent_that_goes_to_another_folder(
     assert not list((tmp_path / "away").iterdir())
 
 
+@pytest.mark.slow
+def test_an_interrupted_run_keeps_the_trials_that_are_over(agent_file, draw, tmp_path, capsys):
+    experiment = draw(trials=2, training_episodes=1)
+    experiment.write(tmp_path / "experiment.json")
+    text = (
+        AGENT
+        + """
+    def trial_start(self, trial_number, novelty_description):
+        self.trials = getattr(self, "trials", 0) + 1
+        if self.trials == 2:
+            raise KeyboardInterrupt
+
+TA2Agent().run()
+"""
+    )
+    out = tmp_path / "out"
+    words = ("run", "--agent", agent_file(text), tmp_path / "experiment.json", "--out", out)
+    assert run(*words, "--quiet") == 130
+    assert f"1 of {len(experiment.trials)} trials are in {out}\n" in capsys.readouterr().err
+    results = load_results(out / "results.parquet")
+    problems, trial = (results.rows[name] for name in ("problem", "trial_id"))
+    assert set(problems[trial <= 0]) == {""}
+    assert set(problems[trial > 0]) == {"not played: the run was interrupted"}
+    assert run("analyze", out, "--quiet", "--out", tmp_path / "metrics") == 0
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
