@@ -1,5 +1,6 @@
 """Agents of the track: their base class, their timer, and how a file is loaded."""
 
+import contextlib
 import importlib.util
 import inspect
 import sys
@@ -99,7 +100,8 @@ def load_class(path: Path) -> type:
     if folder not in sys.path:
         sys.path.append(folder)
     try:
-        spec.loader.exec_module(module)
+        with contextlib.chdir("."):  # also for agents that go to another folder
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise ValueError(f"agent {path} cannot be imported: {errors.one_line(error)}") from error
     agent_class = getattr(module, CLASS_NAME, None)

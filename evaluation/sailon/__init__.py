@@ -28,6 +28,8 @@
 | `identify` | what changed in the world of transcripts |
 | `serve` | experiments over RabbitMQ, for agents in containers |
 | `results` | one row an episode, as Parquet or CSV |
+| `reading` | results from such files |
+| `trial_data` | results arranged by trials, for the metrics |
 | `analysis` | metrics of an experiment |
 | `evaluate` | full evaluation of a pure agent |
 | `plots` | plots of an evaluation |
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
     from evaluation.sailon.experiment import loads as loads
     from evaluation.sailon.interactive import PlayOptions as PlayOptions
     from evaluation.sailon.interactive import play as play
+    from evaluation.sailon.reading import load_results as load_results
     from evaluation.sailon.results import Results as Results
-    from evaluation.sailon.results import load_results as load_results
     from evaluation.sailon.settings import ExperimentSettings as ExperimentSettings
     from evaluation.sailon.ta2 import TA2Logic as TA2Logic
     from evaluation.sailon.text import ExperimentError as ExperimentError

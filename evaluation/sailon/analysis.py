@@ -18,7 +18,8 @@ from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.table import METRICS
 from evaluation.report import html
 from evaluation.report.entries import number
-from evaluation.sailon.results import Results, TrialData, trial_data
+from evaluation.sailon.results import Results
+from evaluation.sailon.trial_data import TrialData, trial_data
 
 if TYPE_CHECKING:
     from rich.table import Table

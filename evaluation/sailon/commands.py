@@ -323,7 +323,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
     from evaluation.files import check_output_directory
     from evaluation.report.custom import load_rows
     from evaluation.sailon.analysis import analyse
-    from evaluation.sailon.results import load_results
+    from evaluation.sailon.reading import load_results
 
     def read(path: Path) -> "Results":
         return load_results(path / "results.parquet" if path.is_dir() else path)

@@ -245,7 +245,7 @@ COMMANDS = {
         "sailon analyze a.csv --quiet",
         (
             LOAD_ROWS,
-            "evaluation.sailon.results.load_results",
+            "evaluation.sailon.reading.load_results",
             "evaluation.sailon.analysis.analyse",
             PLACE,
         ),

@@ -67,6 +67,19 @@ def test_an_agent_plays_in_this_process(files, capsys):
     assert "not empty" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("where", ["", "    def __init__(self):\n        "])
+def test_an_agent_that_goes_to_another_folder(files, where, monkeypatch):
+    """Results lie where they were asked for."""
+    (files / "away").mkdir()
+    monkeypatch.chdir(files)
+    (files / "agent.py").write_text(f"import os\n{AGENT}\n{where}os.chdir('away')\n")
+    assert run("run", "--agent", "agent.py", "--track", "track.json", "--out", "out") == 0
+    assert {path.name for path in (files / "out").iterdir()} == {
+        *("records.parquet", "results.jsonl", "track.json")
+    }
+    assert not list((files / "away").iterdir())
+
+
 def test_an_agent_that_is_disqualified_is_an_error(files, capsys):
     (files / "agent.py").write_text(AGENT + "    def __init__(self): 1 / 0\n")
     arguments = ("--agent", files / "agent.py", "--track", files / "track.json")

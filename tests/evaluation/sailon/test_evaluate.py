@@ -9,7 +9,8 @@ import pytest
 from evaluation import cli, scanner
 from evaluation.sailon import analysis, evaluate, plots
 from evaluation.sailon.experiment import generate, load
-from evaluation.sailon.results import Results, load_results, planned
+from evaluation.sailon.reading import load_results
+from evaluation.sailon.results import Results, planned
 from evaluation.sweep import bases
 from evaluation.sweep.bases.base import SweepFiles, complete
 from evaluation.sweep.grid import SweepCell

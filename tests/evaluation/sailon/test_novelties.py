@@ -16,7 +16,7 @@ from evaluation.sailon import experiment, interactive, novelties, plots
 from evaluation.sailon.analysis import analyse
 from evaluation.sailon.evaluate import EvaluationPlan
 from evaluation.sailon.novelties import ListedNovelty, NoveltyList
-from evaluation.sailon.results import load_results
+from evaluation.sailon.reading import load_results
 from evaluation.sailon.settings import ExperimentSettings
 from evaluation.sailon.text import ExperimentError
 from evaluation.sailon.transcript import replay

@@ -12,18 +12,11 @@ import pytest
 from evaluation.metrics import Reason
 from evaluation.sailon.analysis import MEASURES, _digits, analyse
 from evaluation.sailon.experiment import generate
-from evaluation.sailon.results import (
-    COLUMNS,
-    NEEDED,
-    Results,
-    complete_rows,
-    load_results,
-    planned,
-    read_csv,
-    trial_data,
-)
+from evaluation.sailon.reading import load_results, read_csv
+from evaluation.sailon.results import COLUMNS, NEEDED, Results, complete_rows, planned
 from evaluation.sailon.settings import ExperimentSettings
 from evaluation.sailon.text import ExperimentError
+from evaluation.sailon.trial_data import trial_data
 
 HEADER = ",".join(NEEDED)
 

@@ -11,7 +11,7 @@ from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.sailon import TA2Logic, commands, evaluate, host, plots, ta2, transcript
 from evaluation.sailon.experiment import load
 from evaluation.sailon.interactive import PlayOptions
-from evaluation.sailon.results import load_results
+from evaluation.sailon.reading import load_results
 from tests.evaluation.report.test_html import check_page
 
 ROOT = Path(__file__).parents[3]
