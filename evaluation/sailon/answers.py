@@ -177,7 +177,7 @@ def read_characterisation(
         if isinstance(entry, Mapping):
             number = _first(entry, "level_number", "level", "Level")
             share = _first(entry, "probability", "Prob", "prob")
-            if number is not None and share is not None and 0 <= number < KINDS:
+            if number is not None and share is not None and number in range(KINDS):
                 probabilities = np.nan_to_num(probabilities)
                 probabilities[int(number)] = share
     words = (fields.get(name) for name in ("entity", "attribute", "change"))

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -245,12 +246,11 @@ def _generate(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from evaluation import processor, scanner
-    from evaluation.files import check_output_directory
+    from evaluation import files, processor, scanner
     from evaluation.sailon import experiment
 
     plan = experiment.load(arguments.experiment)
-    check_output_directory(arguments.out, arguments.overwrite)
+    files.check_output_directory(arguments.out, arguments.overwrite)
     options = scanner.MachineOptions(chunk=arguments.chunk, threads=arguments.threads)
     options.spread()
     pictures = serving.pictures(arguments.image) if arguments.agent.endswith(".py") else None
@@ -274,9 +274,12 @@ def _run(arguments: argparse.Namespace) -> int:
         processor.configure(options)
         with bar as move:
             results = play_batch(plan, agent, options=options, progress=move)
-    plan.write(arguments.out / "experiment.json")
-    results.write(arguments.out / "results.csv")
-    results.write(arguments.out / "results.parquet")
+    with files.results(arguments.out, "results.parquet") as folder:
+        plan.write(folder / "experiment.json")
+        results.write(folder / "results.csv")
+        results.write(folder / "results.parquet")
+    if not arguments.transcripts:  # those of earlier results, which are replaced
+        shutil.rmtree(arguments.out / "transcripts", ignore_errors=True)
     problems = [text for text in results.rows["problem"] if text]
     reasons = list(results.metadata.get("problems", [])) + problems
     if reasons and not arguments.quiet:
@@ -294,6 +297,7 @@ def _host(
     pictures: "Pictures | None",
     move: Callable[[int, int], None] | None,
 ) -> "Results":
+    from evaluation import files
     from evaluation.sailon import host, interactive
 
     try:
@@ -312,8 +316,9 @@ def _host(
         return host.run(Path(arguments.agent), plan, options, words)
     except KeyboardInterrupt:
         if over:
-            plan.write(out / "experiment.json")
-            over[-1].broken_off("the run was interrupted").write(out / "results.parquet")
+            with files.results(out, "results.parquet") as folder:
+                plan.write(folder / "experiment.json")
+                over[-1].broken_off("the run was interrupted").write(folder / "results.parquet")
             line = f"{len(over)} of {len(plan.trials)} trials are in {arguments.out}"
             print(f"jaxsim: {line}", file=sys.stderr)
         raise
@@ -440,9 +445,11 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 def _identify(arguments: argparse.Namespace) -> int:
-    from evaluation.files import write_json
+    from evaluation.files import check_output_file, write_json
     from evaluation.sailon import identify
 
+    if arguments.out is not None:
+        check_output_file("--out", arguments.out)
     with terminal.console().status("compiling, then fitting every family"):
         result = identify.of_transcripts(arguments.files)
     if arguments.out:

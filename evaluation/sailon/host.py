@@ -6,6 +6,7 @@ module is the one of `jaxsim shims`, which imports from `evaluation.sailon.ta2`.
 
 import os
 import runpy
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ def run(
     Args:
       path: a Python file that makes a `TA2Logic` and calls `run`, or only defines one class.
       experiment: to play.
-      options: clock, transcripts and limits.
+      options: clock, transcripts and limits; a folder of earlier transcripts is replaced.
       arguments: command line of the agent.
 
     Returns:
@@ -48,6 +49,8 @@ def run(
         if runs:
             raise ValueError("it has a second agent, which is not played")
         mine = _with_arguments(agent, options)
+        if mine.transcripts is not None:
+            shutil.rmtree(mine.transcripts, ignore_errors=True)
         try:
             runs.append(interactive.play(experiment, agent, mine, path.stem))
         except Exception as error:

@@ -245,7 +245,9 @@ class _Game:
                 value = function(**values)
         except _OutOfTime as error:
             raise Fault(late, hung=True) from error
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, and asyncio's CancelledError, too
             raise Fault(f"{method} raised {errors.one_line(error)}"[:MAX_REASON]) from error
         if self.options.clock.now() - started > limit:
             raise Fault(late, hung=True)

@@ -1,5 +1,6 @@
 """Experiments with ordinary agents: what they are called with, and what they do wrong."""
 
+import asyncio
 import base64
 import json
 import logging
@@ -419,6 +420,7 @@ class Mute(Exception):
         (None, "returned None"),
         (KeyError("cart"), "testing_instance raised KeyError: 'cart'"),
         (SystemExit(1), "testing_instance raised SystemExit: 1"),
+        (asyncio.CancelledError(), "testing_instance raised CancelledError"),
         ({"action": "left", "novelty_prediction": 11}, "prediction 11; it must be a whole"),
         ({"action": "left", "novelty_prediction": math.nan}, "prediction nan"),
     ],
@@ -720,6 +722,7 @@ def test_a_characterisation_that_says_nothing():
         {"level": 3},
         {"level": [{"level_number": 99, "probability": 1}]},
         {"level": [{"level_number": 10**400, "probability": 1}]},
+        {"level": [{"level_number": 7.9, "probability": 1}]},
         {"level": [{"level_number": 3, "probability": 10**400}]},
     ):
         assert np.isnan(answers.read_characterisation(characterisation)[0]).all()

@@ -266,6 +266,31 @@ def test_an_agent_that_goes_to_another_folder(
 
 
 @pytest.mark.slow
+def test_overwriting_replaces_earlier_transcripts(agent_file, draw, tmp_path, monkeypatch, capsys):
+    agent, out = agent_file(STARTED), tmp_path / "out"
+    draw(trials=2, training_episodes=1).write(tmp_path / "large.json")
+    draw(trials=1, training_episodes=0).write(tmp_path / "small.json")
+    options = ("--out", out, "--overwrite", "--quiet")
+    assert run("run", "--agent", agent, tmp_path / "large.json", *options, "--transcripts") == 0
+    earlier = set(out.rglob("*"))
+    assert run("run", "--agent", tmp_path / "no.py", tmp_path / "small.json", *options) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("evaluation.sailon.results.Results.to_csv", full)
+        assert run("run", "--agent", agent, tmp_path / "small.json", *options) == 1
+    assert "no space left" in capsys.readouterr().err
+    assert set(out.rglob("*")) == earlier
+    assert load(out / "experiment.json") == load(tmp_path / "large.json")
+    assert run("run", "--agent", agent, tmp_path / "small.json", *options, "--transcripts") == 0
+    assert {path.name for path in (out / "transcripts").iterdir()} == {"trial-00000"}
+    assert run("run", "--agent", agent, tmp_path / "small.json", *options) == 0
+    assert not (out / "transcripts").exists()
+
+
+def full(*arguments):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_the_trials_that_are_over(agent_file, draw, tmp_path, capsys):
     experiment = draw(trials=2, training_episodes=1)
     experiment.write(tmp_path / "experiment.json")
@@ -306,9 +331,6 @@ def test_what_comes_after_an_agent_is_no_silence(agent_file, experiment_file, mo
 
 
 def test_what_cannot_be_written_is_not_the_agents_fault(agent_file, experiment_file, monkeypatch):
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr("evaluation.sailon.host.interactive.play", full)
     with pytest.raises(OSError, match="No space left"):
         host.run(agent_file(STARTED), load(experiment_file), PlayOptions())
