@@ -274,10 +274,7 @@ def _run(arguments: argparse.Namespace) -> int:
         processor.configure(options)
         with bar as move:
             results = play_batch(plan, agent, options=options, progress=move)
-    with files.results(arguments.out, "results.parquet") as folder:
-        plan.write(folder / "experiment.json")
-        results.write(folder / "results.csv")
-        results.write(folder / "results.parquet")
+    _write(arguments.out, plan, results)
     if not arguments.transcripts:  # those of earlier results, which are replaced
         shutil.rmtree(arguments.out / "transcripts", ignore_errors=True)
     problems = [text for text in results.rows["problem"] if text]
@@ -291,13 +288,22 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _write(out: Path, plan: "Experiment", results: "Results") -> None:
+    """Write the files of a run, which appear together."""
+    from evaluation import files
+
+    with files.results(out, "results.parquet") as folder:
+        plan.write(folder / "experiment.json")
+        results.write(folder / "results.csv")
+        results.write(folder / "results.parquet")
+
+
 def _host(
     arguments: argparse.Namespace,
     plan: "Experiment",
     pictures: "Pictures | None",
     move: Callable[[int, int], None] | None,
 ) -> "Results":
-    from evaluation import files
     from evaluation.sailon import host, interactive
 
     try:
@@ -316,9 +322,7 @@ def _host(
         return host.run(Path(arguments.agent), plan, options, words)
     except KeyboardInterrupt:
         if over:
-            with files.results(out, "results.parquet") as folder:
-                plan.write(folder / "experiment.json")
-                over[-1].broken_off("the run was interrupted").write(folder / "results.parquet")
+            _write(out, plan, over[-1].broken_off("the run was interrupted"))
             line = f"{len(over)} of {len(plan.trials)} trials are in {arguments.out}"
             print(f"jaxsim: {line}", file=sys.stderr)
         raise
