@@ -184,19 +184,30 @@ def play(
     return Records(schedule, columns, run.tasks.novelty_levels, first_lifetime, metadata)
 
 
-def _check_predictions(agent: Agent, columns: dict[str, np.ndarray]) -> None:
+def check_predictions(
+    agent: Agent, level: np.ndarray, probability: np.ndarray, threshold: np.ndarray
+) -> None:
     """Refuse predictions of novelty that are none, as the session does.
+
+    Args:
+      agent: that made them.
+      level: of the novelties.
+      probability: that the world has changed.
+      threshold: probability from which it counts as a detection.
 
     Raises:
       ValueError: a level below 0, a probability or a threshold that is not in [0, 1].
     """
-    for name, most in (("predicted_level", np.inf), ("predicted_probability", 1), ("threshold", 1)):
-        wrong = columns[name][~((columns[name] >= 0) & (columns[name] <= most))]
-        if wrong.size:
+    for name, values, most in (
+        ("level", level, np.inf),
+        ("probability", probability, 1),
+        ("threshold", threshold, 1),
+    ):
+        refused = values[~((values >= 0) & (values <= most))]
+        if refused.size:
             bounds = "0 or more" if most == np.inf else "from 0 to 1"
-            what = name.removeprefix("predicted_")
             raise ValueError(
-                f"agent {agent.name} predicts a {what} of {wrong[0]:g}; it must be {bounds}"
+                f"agent {agent.name} predicts a {name} of {refused[0]:g}; it must be {bounds}"
             )
 
 
@@ -300,7 +311,8 @@ class _ScannerRun:
         for stretch in self.stretches(options.segment, rounds, ends):
             rows = crew.play(stretch.rounds)
             parts.append(self._columns(rows, stretch.rounds.count))
-            _check_predictions(self.agent, parts[-1])
+            names = ("predicted_level", "predicted_probability", "threshold")
+            check_predictions(self.agent, *(parts[-1][name] for name in names))
             done, rounds = done + stretch.episodes, rounds + stretch.number
             if progress:
                 progress(done * lifetimes, self.schedule.num_episodes * lifetimes)

@@ -24,7 +24,14 @@ from evaluation.sailon.experiment import (
 )
 from evaluation.sailon.results import SLOTS, Results
 from evaluation.sailon.worlds import TrialGroup
-from evaluation.scanner import Keeper, MachineOptions, Progress, Snapshot, rows_at
+from evaluation.scanner import (
+    Keeper,
+    MachineOptions,
+    Progress,
+    Snapshot,
+    check_predictions,
+    rows_at,
+)
 from evaluation.tasks import Tasks
 from jaxsim import __version__, counters, rng
 from jaxsim.agents import UNNAMED, Agent, NoveltyHint
@@ -96,7 +103,7 @@ def play_agents(
       The results of each agent; equal arguments give equal results.
 
     Raises:
-      ValueError: a bad seed or bad options.
+      ValueError: a bad seed, bad options, or a prediction of novelty out of its bounds.
     """
     root_seed = experiment.settings.seed if seed is None else seed
     course = _Course(experiment, agents, counters.root(root_seed), options or MachineOptions())
@@ -224,6 +231,9 @@ class _Course:
         episodes, lifetimes = places.shape
         mask = places >= 0
         prediction = outcome.prediction
+        predicted = prediction.level, prediction.probability, prediction.threshold
+        played = (leaf[:episodes, :lifetimes, 0][mask] for leaf in predicted)
+        check_predictions(self.agents[agent], *played)
         for name, leaf in (
             ("length", outcome.length),
             ("ending", outcome.ending),

@@ -270,3 +270,12 @@ def test_an_agent_of_the_interface_gets_what_its_pure_twin_gets(draw, starts):
     for name in ("performance", "length", "reward", "seconds", "complete", "novelty_initiated"):
         np.testing.assert_array_equal(through_json.rows[name], pure.rows[name], err_msg=name)
     assert len(set(pure.rows["length"].tolist())) > 1
+
+
+def test_a_report_out_of_its_bounds_is_refused(draw):
+    def act(memory, observation, key):
+        return jnp.int32(0), NoveltyPrediction(jnp.int32(0), jnp.float32(5), jnp.float32(1)), memory
+
+    words = "agent wrong predicts a probability of 5; it must be from 0 to 1"
+    with pytest.raises(ValueError, match=words):
+        play(draw(trials=1, testing_episodes=2), Agent("wrong", act))
