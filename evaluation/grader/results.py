@@ -17,6 +17,7 @@ RESULT_FIELDS = {
 
 LONGEST_TEXT = 2000
 DEEPEST = 50
+MOST_BITS = 14_000  # Python writes at most 4,300 digits
 
 
 class EvaluationResult:
@@ -92,20 +93,21 @@ def error_to_json(error: BaseException | None) -> dict[str, str] | None:
 def plain(value: Any, depth: int = 0) -> JsonValue:
     """Turn anything into values of strict JSON.
 
-    Arrays become lists, keys become strings, a number that is not finite becomes None, and other
-    objects become text.
+    Arrays become lists, keys become strings, a number that is not finite becomes None, and
+    integers of more than `MOST_BITS` and other objects become text.
     """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value)
+        bits = value.bit_length()
+        return int(value) if bits <= MOST_BITS else f"a whole number of {bits} bits"
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, str):
         return _clean(value, longest=None)
     if depth < DEEPEST:
         if isinstance(value, Mapping):
-            return {_clean(str(key)): plain(each, depth + 1) for key, each in value.items()}
+            return {_key(key): plain(each, depth + 1) for key, each in value.items()}
         if isinstance(value, list | tuple):
             return [plain(each, depth + 1) for each in value]
         if callable(getattr(value, "tolist", None)):  # arrays and their scalars
@@ -119,6 +121,14 @@ def text_of(value: object) -> str:
         return _clean(repr(value))
     except Exception:
         return f"<{type(value).__name__}>"
+
+
+def _key(key: object) -> str:
+    """Text of a key of any kind."""
+    try:
+        return _clean(str(key))
+    except Exception:
+        return f"<{type(key).__name__}>"
 
 
 def _clean(text: str, longest: int | None = LONGEST_TEXT) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evaluation.sailon.experiment import Experiment
     from evaluation.sailon.pictures import Pictures
     from evaluation.sailon.results import Results
+    from jaxsim.agents import Agent
 
 DIFFERENT = 1
 """Exit code of a replay that differs."""
@@ -267,10 +268,9 @@ def _run(arguments: argparse.Namespace) -> int:
             raise ValueError("a pure agent gets no feature vectors; leave --image out")
         if arguments.transcripts:
             raise ValueError("a pure agent writes no transcripts; leave --transcripts out")
-        from evaluation import agents
         from evaluation.sailon.batch import play_batch
 
-        agent = agents.get(arguments.agent)
+        agent = _pure(arguments.agent)
         processor.configure(options)
         with bar as move:
             results = play_batch(plan, agent, options=options, progress=move)
@@ -286,6 +286,20 @@ def _run(arguments: argparse.Namespace) -> int:
         line = f"results in {arguments.out}; for metrics: jaxsim sailon analyze {table}"
         console.print(line, soft_wrap=True)
     return 0
+
+
+def _pure(name: str) -> "Agent":
+    """The pure agent of a name."""
+    from evaluation import agents
+
+    try:
+        return agents.get(name)
+    except ValueError as error:
+        file = agents.file_of(name)
+        if file is None:
+            raise
+        hint = f"if it is no pure agent, but one in the generator's form, name it by {file}"
+        raise ValueError(f"{error}; {hint}") from error
 
 
 def _write(out: Path, plan: "Experiment", results: "Results") -> None:

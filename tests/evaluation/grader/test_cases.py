@@ -587,6 +587,8 @@ def test_an_interrupt_stops_a_suite():
         ("\ud800", "\\ud800"),
         (True, True),
         (10**400, 10**400),
+        pytest.param(10**5000, "a whole number of 16610 bits", id="long"),
+        pytest.param({10**5000: 1}, {"<int>": 1}, id="long key"),
         ("x" * 5000, "x" * 5000),  # what is text keeps its length; what becomes text does not
         ({"x" * 5000: 1}, {"x" * (LONGEST_TEXT - 3) + "...": 1}),
     ],

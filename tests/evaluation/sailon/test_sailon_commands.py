@@ -346,6 +346,12 @@ def test_what_generate_cannot_do_is_refused_by_option(tmp_path, capsys):
     assert "--split is 'other'; it must be known or held-out" in capsys.readouterr().err
 
 
+def test_the_class_of_a_file_is_not_a_pure_agent(agent_file, experiment_file, tmp_path, capsys):
+    path = agent_file(STARTED)
+    assert run("run", "--agent", f"{path}:TA2Agent", experiment_file, "--out", tmp_path / "o") == 2
+    assert f"in the generator's form, name it by {path}\n" in capsys.readouterr().err
+
+
 def test_an_agent_that_is_not_there(experiment_file, tmp_path, capsys):
     for agent, words in (("no.py", "agent no.py is not a file"), ("best", "unknown agent 'best'")):
         arguments = ("--agent", agent, experiment_file, "--out", tmp_path / "out", "--quiet")
