@@ -21,7 +21,10 @@
 | `threads` | an agent in its own thread |
 | `processes` | an agent in its own process |
 | `child` | the agent's side of that process |
+| `answers` | its messages, received piece by piece |
 | `containment` | protection from the agent's processes |
+| `one_group` | a filter that keeps them in one process group |
+| `system` | calls of Linux that Python lacks |
 | `commands` | `jaxsim grade` |
 """
 

@@ -76,8 +76,10 @@ def _grade(arguments: argparse.Namespace) -> int:
     from evaluation.grader.limits import LEAST_MEMORY
     from evaluation.shims.commands import warn
 
+    out = None
     if arguments.out is not None:
         check_output_file("out", arguments.out)
+        out = arguments.out.absolute()  # without isolation, agents may go to another folder
     least = LEAST_MEMORY // MIB
     if arguments.memory_limit is not None and arguments.memory_limit < least:
         raise ValueError(f"memory-limit is {arguments.memory_limit}; it must be at least {least}")
@@ -85,8 +87,8 @@ def _grade(arguments: argparse.Namespace) -> int:
         raise ValueError("--memory-limit needs a process for the agent; leave out --no-isolate")
     memory = None if arguments.memory_limit is None else arguments.memory_limit * MIB
     shims.put_on_path()
-    if arguments.out is not None:
-        arguments.out.unlink(missing_ok=True)  # an agent that kills the grader leaves no old grade
+    if out is not None:
+        out.unlink(missing_ok=True)  # an agent that kills the grader leaves no old grade
     with contextlib.redirect_stdout(sys.stderr), contained():
         suite = loading.load_suite(arguments.suite)
         for number, case in enumerate(suite.test_cases, 1):
@@ -100,9 +102,9 @@ def _grade(arguments: argparse.Namespace) -> int:
         warn(sys.path, ("aivle_grader", "gym"))
         results = suite.run(_agent(arguments))
     text = json.dumps(results, indent=2, allow_nan=False) + "\n"
-    if arguments.out is None:
+    if out is None:
         sys.stdout.write(text)
     else:
-        write_whole(arguments.out, text)
+        write_whole(out, text)
     errors = [each["result"]["error"] for each in results["results"]]
     return FAILED if any(errors) else GRADED

@@ -6,7 +6,6 @@ have none of it; use a container there.
 """
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -14,51 +13,71 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from evaluation.grader.one_group import stay_in_group
+from evaluation.grader.system import drop_capability, prctl
+
 SET_DUMPABLE: Final = 4
 DROP_FROM_BOUNDING_SET: Final = 24
 SET_CHILD_SUBREAPER: Final = 36
 """Options of prctl(2)."""
 
 CAP_SYS_PTRACE: Final = 19
-CAPABILITIES_3: Final = 0x20080522
-"""The right to reach into other processes, see capabilities(7), and the version of capset(2)."""
+"""The right to reach into other processes, see capabilities(7)."""
 
-ROUNDS: Final = 100
-"""How often leftovers are looked for; a process that forks faster than it is ended stays."""
+ROUNDS: Final = 1000
+"""How often leftovers are looked for."""
 
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
     """Protect this process from agents, and end all their processes at the end of the context.
 
-    Inside, processes of the same user can neither trace this process nor open its files or memory.
-    A process that an agent starts stays a descendant of this one, also when it leaves its parent.
+    Inside, processes of the same user can neither trace this process nor open its files or memory,
+    and none that starts there has its standard output. A process that an agent starts stays a
+    descendant of this one, also when it leaves its parent.
+
+    Raises:
+      OSError: a process of an agent cannot be ended.
     """
     if sys.platform != "linux":
         yield
         return
-    _prctl(SET_DUMPABLE, 0)
-    _prctl(SET_CHILD_SUBREAPER, 1)
+    prctl(SET_DUMPABLE, 0)
+    prctl(SET_CHILD_SUBREAPER, 1)
+    try:
+        with _output_hidden():
+            yield
+    finally:
+        end_leftovers()
+        prctl(SET_CHILD_SUBREAPER, 0)
+        prctl(SET_DUMPABLE, 1)
+
+
+@contextlib.contextmanager
+def _output_hidden() -> Iterator[None]:
+    """Put the standard error in the place of the standard output, which children would inherit."""
+    output = os.dup(1)
+    os.dup2(2, 1)
     try:
         yield
     finally:
-        end_leftovers()
-        _prctl(SET_CHILD_SUBREAPER, 0)
-        _prctl(SET_DUMPABLE, 1)
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def step_aside() -> None:
     """Take from this process, an agent's, the rights over its grader.
 
-    It gets a session of its own, so that all processes that it starts can be ended with it. As
-    root, it loses the right to reach into processes that `contained` protects.
+    It gets a session and a group of its own, so that all processes that it starts can be ended with
+    it. As root, it loses the right to reach into processes that `contained` protects.
     """
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):
             os.setsid()
     if sys.platform == "linux":
-        _prctl(DROP_FROM_BOUNDING_SET, CAP_SYS_PTRACE)
-        _drop_capability(CAP_SYS_PTRACE)
+        prctl(DROP_FROM_BOUNDING_SET, CAP_SYS_PTRACE)
+        drop_capability(CAP_SYS_PTRACE)
+    stay_in_group()
 
 
 def end_session(pid: int) -> None:
@@ -73,12 +92,17 @@ def end_session(pid: int) -> None:
 
 
 def end_leftovers() -> None:
-    """End all descendants in other sessions than that of this process."""
+    """End all descendants in other sessions than that of this process.
+
+    Where `stay_in_group` works, `end_session` has ended them.
+
+    Raises:
+      OSError: some are left, as one that is another process each time it is looked for.
+    """
     session = os.getsid(0)
     for _ in range(ROUNDS):
-        leftovers = [
-            pid for pid in _descendants(os.getpid()) if _session(pid) not in (session, None)
-        ]
+        # One that has ended in the meantime has no session, and may have left another.
+        leftovers = [pid for pid in _descendants(os.getpid()) if _session(pid) != session]
         if not leftovers:
             return
         for pid in leftovers:
@@ -86,6 +110,7 @@ def end_leftovers() -> None:
                 os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+    raise OSError("the agent has left processes that cannot be ended; nothing is graded")
 
 
 def _descendants(pid: int) -> list[int]:
@@ -112,21 +137,3 @@ def _session(pid: int) -> int | None:
         return os.getsid(pid)
     except OSError:
         return None
-
-
-def _drop_capability(number: int) -> None:
-    """Give up a capability for good, if this process has it."""
-    header = (ctypes.c_uint32 * 2)(CAPABILITIES_3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: bits 0 to 31, then the rest
-    with contextlib.suppress(OSError, AttributeError):
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.capget(header, sets) == 0:
-            for place in range(3):
-                sets[place] &= ~(1 << number)
-            libc.capset(header, sets)
-
-
-def _prctl(option: int, value: int) -> None:
-    """Set an option of this process; a refusal of the system is ignored."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

@@ -10,6 +10,7 @@ from typing import Any, Self
 from evaluation.clock import Clock, SystemClock
 from evaluation.grader import child
 from evaluation.grader.agent import CreateAgent
+from evaluation.grader.answers import AnswerReader
 from evaluation.grader.containment import end_session
 from evaluation.grader.exceptions import AgentError
 from evaluation.grader.limits import POLL, Host
@@ -57,6 +58,7 @@ class ProcessHost(Host):
             ) from error
         context = multiprocessing.get_context("spawn")
         self._connection, self._other_end = context.Pipe()
+        self._answers = AnswerReader(self._connection)
         arguments = (self._other_end, self._order, memory_limit)
         self._process = context.Process(target=child.serve, args=arguments, daemon=True)
         self._start_limit = start_limit
@@ -100,10 +102,14 @@ class ProcessHost(Host):
         self._connection.close()  # ends a process that waits for a call
         if not any(error):
             connection.wait([self._process.sentinel], PATIENCE)
-        if self._process.pid is not None:
-            end_session(self._process.pid)
+        self._end_session()
         self._process.kill()
         self._process.join()
+
+    def _end_session(self) -> None:
+        """End what the agent has started, before its process is waited for."""
+        if self._process.pid is not None:
+            end_session(self._process.pid)
 
     def _send(self, method: str, arguments: tuple[object, ...]) -> None:
         try:
@@ -116,11 +122,11 @@ class ProcessHost(Host):
             raise self._death() from error
 
     def _has_answer(self, seconds: float) -> bool:
-        return self._connection.poll(seconds)
+        return self._answers.arrives(seconds)
 
     def _answer(self) -> Any:
         try:
-            kind, value = child.loads(self._connection.recv_bytes())
+            kind, value = child.loads(self._answers.next())
         except (EOFError, OSError) as error:
             raise self._death() from error
         except Exception as error:
@@ -131,10 +137,12 @@ class ProcessHost(Host):
 
     def _death(self) -> AgentError:
         """The error for a process that has ended."""
-        self._process.join(PATIENCE)
-        code = self._process.exitcode
-        if code is None:
+        if not connection.wait([self._process.sentinel], PATIENCE):
             return AgentError("the agent's process has closed its connection")
+        self._end_session()
+        self._process.join()
+        code = self._process.exitcode
+        assert code is not None, "it has ended"
         if code < 0:
             is_signal = -code in set(signal.Signals)
             end = f"was ended by {signal.Signals(-code).name if is_signal else f'signal {-code}'}"

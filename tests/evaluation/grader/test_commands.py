@@ -2,15 +2,17 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from evaluation import cli
-from evaluation.grader import AgentNotFound, TestSuiteNotFound, commands, loading
+from evaluation.grader import AgentNotFound, TestSuiteNotFound, commands, containment, loading
 from evaluation.grader.loading import load_agent, load_suite
 
 ROOT = Path(__file__).parents[3]
@@ -138,8 +140,10 @@ def test_limits_of_a_suite_stay_unless_others_are_given(monkeypatch, capsys, wor
 HOSTILE = """
 import os
 import signal
+import stat
 import subprocess
 import sys
+import time
 
 
 class Quiet:
@@ -180,6 +184,46 @@ class Writes(Quiet):
 class Kills(Quiet):
     def attack(self):
         os.kill(os.getppid(), getattr(signal, os.environ["ATTACK"]))
+
+
+# Sends the beginning of an answer, before the agent is there.
+class Starts(Quiet):
+    def __init__(self):
+        for number in range(3, 100):
+            try:
+                if stat.S_ISSOCK(os.fstat(number).st_mode):
+                    os.write(number, b"\\0\\0")
+                    time.sleep(600)
+            except OSError:
+                pass
+
+
+class Goes(Quiet):
+    def attack(self):
+        os.makedirs("away", exist_ok=True)
+        os.chdir("away")
+
+
+# Leaves a process that is another one all the time, and leaves every group.
+class Hops(Quiet):
+    def attack(self):
+        if os.path.exists("left"):
+            return
+        if os.fork() == 0:
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                if os.fork():
+                    os._exit(0)
+                for leave in (os.setsid, lambda: os.setpgid(0, 0)):
+                    try:
+                        leave()
+                    except OSError:
+                        pass
+                os.close(os.open("left", os.O_CREAT))
+                os.utime("left")
+            os._exit(0)
+        while not os.path.exists("left"):
+            pass
 
 
 class Stays(Quiet):
@@ -254,6 +298,85 @@ def test_what_an_agent_leaves_behind_is_ended(hostile):
     pid = int((hostile / "left").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.requirement(69)
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's seccomp")
+def test_a_process_that_hops_is_ended(hostile):
+    code, out = graded("Hops")
+    ended = time.time()
+    assert code == 0 and json.loads(out)["suite_id"] == "threes"
+    time.sleep(1)
+    assert (hostile / "left").stat().st_mtime < ended
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"),
+    reason="needs Linux's seccomp",
+)
+def test_nothing_leaves_a_group_that_is_closed():
+    """Otherwise one that forks all the time could be another process at each look."""
+    program = """
+import os, subprocess, sys
+from evaluation.grader.one_group import stay_in_group
+
+os.setsid()
+assert stay_in_group()
+group = os.getpid(), os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    os.setpgid(0, 0)
+    assert (os.getsid(0), os.getpgid(0)) == group
+    words = "import os; print(os.getsid(0), os.getpgid(0))"
+    done = subprocess.run(
+        [sys.executable, "-c", words], start_new_session=True, capture_output=True, text=True
+    )
+    assert tuple(map(int, done.stdout.split())) == group, done
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+    place = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **place})
+    assert done.returncode == 0
+
+
+def test_processes_that_cannot_be_ended_leave_no_grade(monkeypatch):
+    number = 2**30  # beyond the numbers of processes
+    monkeypatch.setattr(containment, "_descendants", lambda pid: [number])
+    monkeypatch.setattr(containment, "ROUNDS", 3)
+    with pytest.raises(OSError, match="cannot be ended; nothing is graded"):
+        containment.end_leftovers()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="agents are contained on Linux only")
+def test_what_starts_beside_an_agent_does_not_have_the_output():
+    program = """
+import subprocess
+from evaluation.grader.containment import contained
+
+with contained():
+    subprocess.run(["echo", "inside"])
+subprocess.run(["echo", "outside"])
+"""
+    place = {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env={**os.environ, **place}, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("outside\n", "inside\n")
+
+
+def test_a_part_of_an_answer_is_none(hostile):
+    suite = hostile / "my_test_suite.py"
+    suite.write_text(SUITE.replace("60.0", "1.0"))
+    code, out = graded("Starts")
+    assert code == 1
+    errors = [each["result"]["error"]["type"] for each in json.loads(out)["results"]]
+    assert set(errors) == {"TimeoutException"}
+
+
+def test_the_result_is_where_it_was_asked_for(hostile, monkeypatch):
+    monkeypatch.chdir(hostile)
+    code, _ = graded("Goes", "--no-isolate", "--out", "result.json")
+    assert code == 0 and json.loads((hostile / "result.json").read_text())["suite_id"] == "threes"
 
 
 def test_without_isolation_the_agent_is_in_the_grader(hostile):
