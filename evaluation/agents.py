@@ -34,11 +34,20 @@ def file_of(name: str) -> str | None:
 def files_of(names: Iterable[str]) -> JsonObject:
     """What a run must find again of agents that are from files: "agent_files", path to SHA-256.
 
-    It is empty for built-in agents. Modules that such a file imports are not covered.
+    It is empty for built-in agents. Modules that such a file imports are not covered. Of a file
+    that was loaded, it is the content at that time.
     """
     files = [file for file in map(file_of, names) if file is not None]
-    digests = {file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files}
+    digests = {file: _DIGESTS.get(file) or _digest(Path(file)) for file in files}
     return {"agent_files": digests} if digests else {}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+_DIGESTS: dict[str, str] = {}
+"""SHA-256 of files when they were last loaded, by path as given."""
 
 
 def get(name: str) -> Agent:
@@ -113,6 +122,7 @@ def _one(path: Path, variable: str, variables: dict[str, object]) -> Agent:
 def _variables(path: Path) -> dict[str, object]:
     """Run a file; return its variables by name."""
     try:
+        _DIGESTS[str(path)] = _digest(path)
         with contextlib.chdir("."):  # also for agents that go to another folder
             return runpy.run_path(str(path), run_name=path.stem)
     except (Exception, SystemExit) as error:

@@ -9,6 +9,7 @@ run.
 import io
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from evaluation.files import write_whole
 from evaluation.logs.home import data_folder
 
 SUFFIX: Final = ".npz"
+DAMAGE: Final = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+"""What Python's reader of such archives raises for changed bytes, besides usual errors."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def read(directory: Path, task: str) -> tuple[SteRun, ...]:
             arrays = {name: stored[name] for name in stored.files}
         numbers = sorted({int(name.split("/", 1)[0]) for name in arrays})
         return tuple(_run(arrays, number) for number in numbers)
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (KeyError, ValueError, OSError, EOFError, *DAMAGE) as error:
         raise ValueError(
             f"{path} is not a readable STE file; delete it and store the task again"
         ) from error

@@ -1,5 +1,6 @@
 """Films as GIF and MP4, drawn by the camera. Needs the extra `view`."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -75,4 +76,8 @@ def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = (
     options: dict[str, Any] = {"loop": 0, "duration": 1000 / rate}
     if path.suffix == ".mp4":
         options = {"fps": rate, "codec": "libx264", "macro_block_size": 2, "plugin": "FFMPEG"}
-    write_whole(path, imageio.imwrite("<bytes>", picture, extension=path.suffix, **options))
+    with warnings.catch_warnings():
+        # JAX warns of every fork; this one only starts ffmpeg.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        content = imageio.imwrite("<bytes>", picture, extension=path.suffix, **options)
+    write_whole(path, content)

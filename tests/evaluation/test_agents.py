@@ -163,6 +163,11 @@ def test_files_of_agents_are_known_by_their_content(file):
     (known,) = agents.files_of(["pd", f"{path}:agent+residual"]).values()
     assert known == {str(path): hashlib.sha256(PUSHER.encode()).hexdigest()}
     assert agents.files_of(["pd", "mpc+residual"]) == {}
+    agents.get(str(path))
+    path.write_text(PUSHER + "# changed while it plays\n")
+    assert agents.files_of([str(path)])["agent_files"] == known  # what was loaded
+    agents.get(str(path))
+    assert agents.files_of([str(path)])["agent_files"] != known
 
 
 SYLLABUS = Path(__file__).parents[2] / "examples/syllabi/cl_pole_length.json"

@@ -522,6 +522,20 @@ def test_the_store_keeps_runs_in_order(tmp_path):
     assert ste_store.clear(tmp_path) == 2 and ste_store.list_tasks(tmp_path) == []
 
 
+def test_changed_bytes_of_an_expert_are_one_error(tmp_path):
+    ste_store.write(tmp_path, "task", [ste_run([1.0, 2.0, 3.0], "one")])
+    (path,) = tmp_path.glob("*.npz")
+    content, refused = path.read_bytes(), 0
+    for place in range(0, len(content), 7):
+        for bit in (1, 4, 32):
+            path.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
+            try:
+                ste_store.read(tmp_path, "task")
+            except ValueError as error:
+                refused += "is not a readable STE file" in str(error)
+    assert refused > 20
+
+
 def test_the_store_returns_what_it_was_given(tmp_path):
     measures = {"reward": np.array([1.0, np.nan]), "a/b": np.array([0.25, 0.5])}
     run = ste_store.SteRun(

@@ -251,13 +251,14 @@ def test_an_agent_of_a_file_is_not_taken_for_the_built_in_of_its_name(
     assert error.count("\n") == 1 and sorted(tmp_path.rglob("*")) == before
 
 
-def test_videos_have_the_frames_of_the_films(tmp_path):
+def test_videos_have_the_frames_of_the_films(tmp_path, recwarn):
     imageio = pytest.importorskip("imageio.v3")
     pytest.importorskip("imageio_ffmpeg")
     names = [tmp_path / "a.html", tmp_path / "a.gif", tmp_path / "a.mp4"]
     given = ["--level", "203", "--difficulty", "hard", "--pixels", "32", "--quiet"]
     options = zip(("--out", "--gif", "--mp4"), map(str, names), strict=True)
     assert main(["view", *given, *(word for pair in options for word in pair)]) == 0
+    assert not [str(one.message) for one in recwarn if "os.fork" in str(one.message)]
     ticks = view.of_level(203, "hard").ticks
     gif = imageio.imread(names[1])
     assert gif.shape[1:] == (32, 32, 3) and len(gif) == ticks // 2 + 1
