@@ -128,5 +128,7 @@ def exception(description: tuple[str, str, tuple[object, ...]]) -> Exception:
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(TypeError):
-            return kind(*arguments)
+            rebuilt = kind(*arguments)
+            # Some have more than their arguments, as the name of a file.
+            return rebuilt if str(rebuilt) == message else kind(message)
     return type(name, (AgentError,), {"__module__": __name__})(message)

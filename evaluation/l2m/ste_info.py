@@ -18,7 +18,7 @@ MAX_BYTES: Final = 2**20
 MAX_NAME: Final = 200
 """Maximum of characters of a task name."""
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_REFUSED: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # and what no file of text holds
 
 
 def from_info_json(path: Path) -> dict[str, float]:
@@ -57,10 +57,10 @@ def _reject(token: str) -> NoReturn:
 
 
 def _checked_name(path: Path, task: str) -> str:
-    if not task or len(task) > MAX_NAME or _CONTROL.search(task):
+    if not task or len(task) > MAX_NAME or _REFUSED.search(task):
         raise ValueError(
             f"{path}: {task!r:.80} is not a task name; it must have 1 to {MAX_NAME} characters and "
-            "no line breaks"
+            "no line breaks or lone surrogates"
         )
     return task
 

@@ -126,6 +126,7 @@ class Raising(Always):
         "own": lambda: CustomError("state", "too far"),
         "key": lambda: KeyError("angle"),
         "exit": lambda: SystemExit(3),
+        "file": lambda: FileNotFoundError(2, "none", "model"),
         "memory": MemoryError,
         "half a character": lambda: ValueError("\ud800"),
         "endless": lambda: ValueError("a" * 10_000),

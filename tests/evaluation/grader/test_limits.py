@@ -317,6 +317,7 @@ def test_a_process_that_hangs_is_ended(agent, monkeypatch):
     [
         (players.Raising, {"what": "own"}, "CustomError", "state: too far"),
         (players.Raising, {"what": "key"}, "KeyError", "'angle'"),
+        (players.Raising, {"what": "file"}, "FileNotFoundError", "[Errno 2] none: 'model'"),
         (players.Raising, {"what": "exit"}, "SystemExit", "3"),
         (players.Dying, {"how": "exit"}, "AgentError", "ended with exit code 5"),
         (players.Dying, {"how": "kill"}, "AgentError", "was ended by SIGKILL"),

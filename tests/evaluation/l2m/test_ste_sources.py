@@ -60,6 +60,7 @@ BAD = {
     "truth value": ('{"a": true}', "saturation of 'a' must be a number, not True"),
     "no name": ('{"": 1}', "'' is not a task name"),
     "line break": (r'{"a\nb": 1}', r"'a\\nb' is not a task name"),
+    "half a character": (r'{"a\ud800": 1}', "is not a task name"),
     "long name": ('{"%s": 1}' % ("a" * 201), "not a task name; it must have 1 to 200"),
     "large": ('{"a": 1}' + " " * 2**20, "at most 1,048,576 are read"),
 }
