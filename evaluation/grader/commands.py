@@ -105,6 +105,10 @@ def _grade(arguments: argparse.Namespace) -> int:
     if out is None:
         sys.stdout.write(text)
     else:
-        write_whole(out, text)
+        try:
+            write_whole(out, text)
+        except OSError as error:  # an agent may have put a folder there
+            sys.stdout.write(text)
+            raise OSError(error.errno, error.strerror, str(arguments.out)) from error
     errors = [each["result"]["error"] for each in results["results"]]
     return FAILED if any(errors) else GRADED

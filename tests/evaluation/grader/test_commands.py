@@ -198,6 +198,11 @@ class Starts(Quiet):
                 pass
 
 
+class Blocks(Quiet):
+    def attack(self):
+        os.makedirs("result.json/x", exist_ok=True)
+
+
 class Goes(Quiet):
     def attack(self):
         os.makedirs("away", exist_ok=True)
@@ -371,6 +376,11 @@ def test_a_part_of_an_answer_is_none(hostile):
     assert code == 1
     errors = [each["result"]["error"]["type"] for each in json.loads(out)["results"]]
     assert set(errors) == {"TimeoutException"}
+
+
+def test_a_result_that_cannot_be_written_is_printed(hostile):
+    code, out = graded("Blocks", "--out", "result.json")
+    assert code == 2 and json.loads(out)["suite_id"] == "threes"
 
 
 def test_the_result_is_where_it_was_asked_for(hostile, monkeypatch):
