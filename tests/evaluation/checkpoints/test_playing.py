@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from evaluation import agents as agents_by_name
 from evaluation import records, scanner
 from evaluation.checkpoints import playing
 from evaluation.checkpoints.configuration import differences
@@ -91,6 +92,7 @@ def test_a_changed_file_of_an_agent_is_another_agent(tmp_path):
     saved, known = replace(TRAINED, built_in=f"{path}:agent", origin=""), []
     for name in ("pd", "random", "pd"):
         path.write_text(f"from jaxsim.agents import get\n\nagent = get({name!r})\n")
+        agents_by_name.get(str(path))  # as commands load it
         kept = syllabus(tmp_path / "out").keeper(made_up.schedule(4), saved, STOP, say)
         known.append(identity(kept))
         job = EvaluationPlan(f"{path}:agent", tmp_path / "e", pace=PACE, resume=True, **ASKED)
