@@ -35,14 +35,12 @@ class AnswerReader:
         return self._complete
 
     def next(self) -> bytes:
-        """Return the next message.
+        """Return the next message, once it has arrived.
 
         Raises:
           EOFError: the connection has ended before.
           ValueError: the message is larger than 2 GiB.
         """
-        while not self.arrives(3600.0):
-            pass
         if self._size is None or len(self._received) < _SIZE.size + self._size:
             raise EOFError
         if self._size < 0:

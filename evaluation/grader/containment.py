@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -24,8 +25,8 @@ SET_CHILD_SUBREAPER: Final = 36
 CAP_SYS_PTRACE: Final = 19
 """The right to reach into other processes, see capabilities(7)."""
 
-ROUNDS: Final = 1000
-"""How often leftovers are looked for."""
+PATIENCE: Final = 10.0
+"""Time for leftovers to end, s; one that holds much memory takes some."""
 
 
 @contextlib.contextmanager
@@ -48,9 +49,11 @@ def contained() -> Iterator[None]:
         with _output_hidden():
             yield
     finally:
-        end_leftovers()
-        prctl(SET_CHILD_SUBREAPER, 0)
-        prctl(SET_DUMPABLE, 1)
+        try:
+            end_leftovers()
+        finally:
+            prctl(SET_CHILD_SUBREAPER, 0)
+            prctl(SET_DUMPABLE, 1)
 
 
 @contextlib.contextmanager
@@ -100,7 +103,8 @@ def end_leftovers() -> None:
       OSError: some are left, as one that is another process each time it is looked for.
     """
     session = os.getsid(0)
-    for _ in range(ROUNDS):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         # One that has ended in the meantime has no session, and may have left another.
         leftovers = [pid for pid in _descendants(os.getpid()) if _session(pid) != session]
         if not leftovers:

@@ -190,7 +190,7 @@ def _run(arguments: argparse.Namespace) -> int:
     shims.put_on_path()
     track, agent = _given_track(arguments), load_class(arguments.agent)
     check(track, arguments.seed, arguments.lifetime)  # before earlier results are replaced
-    # Agents may go to their own folder, and what is written at the end is relative to ours.
+    # An agent may change the folder, and what is written at the end is relative to this one.
     with _results(arguments, track, arguments.out) as announcer, contextlib.chdir("."):
         trial = run(
             track,

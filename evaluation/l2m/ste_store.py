@@ -23,8 +23,9 @@ from evaluation.files import write_whole
 from evaluation.logs.home import data_folder
 
 SUFFIX: Final = ".npz"
-DAMAGE: Final = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
-"""What Python's reader of such archives raises for changed bytes, besides usual errors."""
+DAMAGE: Final = (zipfile.BadZipFile, zlib.error, RuntimeError)
+"""What Python's reader of such archives raises for changed bytes, besides usual errors: the last
+one for flags and methods of compression that it does not know."""
 
 
 @dataclass(frozen=True)

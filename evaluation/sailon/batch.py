@@ -232,8 +232,8 @@ class _Course:
         mask = places >= 0
         prediction = outcome.prediction
         predicted = prediction.level, prediction.probability, prediction.threshold
-        played = (leaf[:episodes, :lifetimes, 0][mask] for leaf in predicted)
-        check_predictions(self.agents[agent], *played)
+        reported = (leaf[:episodes, :lifetimes, 0][mask] for leaf in predicted)
+        check_predictions(self.agents[agent], *reported)
         for name, leaf in (
             ("length", outcome.length),
             ("ending", outcome.ending),

@@ -107,7 +107,7 @@ def _agent_class(names: dict[str, object], path: Path) -> type[TA2Logic]:
 
 @contextmanager
 def _stage(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Modules, command line, search path and folder; the process has its own again at the end."""
+    """Modules, command line and search path as the file expects them; restored at the end."""
     before = _objects()
     argv, search, folder = sys.argv, list(sys.path), Path.cwd()
     sys.argv = [str(path), *arguments]
@@ -117,7 +117,7 @@ def _stage(path: Path, arguments: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         sys.argv, sys.path[:] = argv, search
-        os.chdir(folder)  # agents go to their own, and what is written later is relative to ours
+        os.chdir(folder)  # an agent may have changed it, and later paths are relative to it
         _objects()
         sys.modules |= before
 

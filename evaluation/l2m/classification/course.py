@@ -217,15 +217,15 @@ class Course:
     @property
     def classes(self) -> int:
         """Largest number of classes of a data set."""
-        return max((examples.classes for examples in self._played.values()), default=0)
+        return max((examples.classes for examples in self._used_examples.values()), default=0)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of an image of each data set, by name."""
-        return {name: examples.images.shape[1:] for name, examples in self._played.items()}
+        return {name: examples.images.shape[1:] for name, examples in self._used_examples.items()}
 
     @property
-    def _played(self) -> dict[str, data.ImageData]:
+    def _used_examples(self) -> dict[str, data.ImageData]:
         return {plan.name: self._examples[plan.name] for plan in self.syllabus.plans}
 
     def datasets(self) -> Iterator[Dataset]:

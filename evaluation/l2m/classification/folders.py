@@ -18,8 +18,9 @@ from evaluation.l2m.classification.data import DATA_SETS, DataSpec, ImageData
 PARTS: Final = ("train_images", "train_labels", "test_images", "test_labels")
 MOST_BYTES: Final = 2**32
 """Maximum size of a file."""
-MOST_CLASSES: Final = 65_536
+MOST_CLASSES: Final = 65_536  # outputs of a learner
 NAME: Final = re.compile(r"[0-9A-Za-z_.-]+")
+"""Names that a log of the 2019 layout may hold."""
 
 
 def register(folder: Path) -> list[str]:

@@ -348,7 +348,7 @@ assert os.wait()[1] == 0
 def test_processes_that_cannot_be_ended_leave_no_grade(monkeypatch):
     number = 2**30  # beyond the numbers of processes
     monkeypatch.setattr(containment, "_descendants", lambda pid: [number])
-    monkeypatch.setattr(containment, "ROUNDS", 3)
+    monkeypatch.setattr(containment, "PATIENCE", 0.01)
     with pytest.raises(OSError, match="cannot be ended; nothing is graded"):
         containment.end_leftovers()
 
