@@ -137,15 +137,18 @@ def metric(
     name: str = "",
     missing: str = "",
     capability: str = "",
-    bounds: tuple[float, float] = MetricRow.bounds,
+    bounds: tuple[float | None, float | None] = MetricRow.bounds,
 ) -> Callable[[F], F]:
     """Give a function a `MetricRow` of these fields, so that ``--metric FILE.py`` finds it.
 
+    In ``bounds``, None stands for no limit.
+
     Raises:
-      ValueError: an unknown scope or direction.
+      ValueError: an unknown scope or direction, or bounds that are no range.
     """
     _check_word("scope", scope, USERS_SCOPES)
     _check_word("direction", direction, get_args(Direction))
+    limits = _limits(bounds)
 
     def decorate(function: F) -> F:
         row = MetricRow(
@@ -159,7 +162,7 @@ def metric(
             source=source,
             capability=capability,
             missing=missing,
-            bounds=bounds,
+            bounds=limits,
         )
         function.metric_row = row  # type: ignore[attr-defined]
         return function
@@ -170,6 +173,23 @@ def metric(
 def _check_word(field: str, word: str, options: Sequence[str]) -> None:
     if word not in options:
         raise ValueError(f"{field} is {word!r}; it must be one of {', '.join(options)}")
+
+
+def _limits(bounds: tuple[float | None, float | None]) -> tuple[float, float]:
+    """Return bounds as numbers."""
+    try:
+        least, largest = (
+            limit if bound is None else float(bound)
+            for bound, limit in zip(bounds, MetricRow.bounds, strict=True)
+        )
+    except (TypeError, ValueError, OverflowError):
+        least, largest = np.nan, np.nan
+    if not least <= largest:
+        raise ValueError(
+            f"bounds is {bounds!r}; it must be the least and the greatest number, as (0, 1), with "
+            "None for no limit"
+        )
+    return least, largest
 
 
 def _first_line(function: ArrayFunction) -> str:

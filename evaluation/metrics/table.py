@@ -125,7 +125,7 @@ METRICS: Final = (
     _lifelong("perf_maintenance_mrlep", "l2m.task_metrics:maintenance", "task", _NORMALISED,
               "later test minus the test that followed the last training"),
     _lifelong("perf_maintenance_mrtlp", "l2m.task_metrics:maintenance", "task", _NORMALISED,
-              "later test minus the end of the last training"),
+              "later test minus the last tenth of the last training"),
     _lifelong("forward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
               "test after training another task over the test before, the task not trained yet"),
     _lifelong("backward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
@@ -137,7 +137,8 @@ METRICS: Final = (
     _lifelong("ste_rel_perf", "l2m.experts:relative_performance", "task", "",
               "sum of performance in training over that of a single-task expert", needs=_EXPERTS),
     _lifelong("sample_efficiency", "l2m.experts:sample_efficiency", "task", "",
-              "saturation over the expert's, times the expert's time to it over the learner's",
+              "saturation over the expert's, times the expert's time to it over the learner's; 0 "
+              "below a fifth of the expert's saturation, or if the curve falls",
               needs=_EXPERTS),
     # Of novelty predictions, in `run`, `train` and `compare`.
     _pred("alarm_rate", "novelty.lifetimes:novelty_by_block", "block", "none", _SHARE,
@@ -161,7 +162,7 @@ METRICS: Final = (
           "distance of probability and share of novel episodes, over ten bins",
           heading="calibration error", source="Naeini et al. (2015)", bounds=_UNIT),
     _pred("lifetime_level_accuracy", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher",
-          _SHARE, "share of novel episodes whose predicted level is the true one",
+          _SHARE, "share of the catalogue's novel episodes whose predicted level is the true one",
           heading="level accuracy"),
     # Of trials; for those that need predictions, `run` gives means over the trials of a lifetime.
     _trial("cdt", "detection:detection", "higher", _SHARE,

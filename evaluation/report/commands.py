@@ -170,7 +170,12 @@ def _score(arguments: argparse.Namespace) -> int:
     if arguments.json:
         content = {
             "runs": [
-                {"run": str(path), "syllabus": run.schedule.name, "lifetimes": run.num_lifetimes}
+                {
+                    "run": str(path),
+                    "syllabus": run.schedule.name,
+                    "agent": run.metadata.get("agent"),
+                    "lifetimes": run.num_lifetimes,
+                }
                 for path, run in zip(arguments.runs, runs, strict=True)
             ],
             "measure": arguments.measure,
@@ -182,8 +187,10 @@ def _score(arguments: argparse.Namespace) -> int:
     if console:
         from evaluation.report.console import print_capabilities, print_transfer
 
-        names = ", ".join(run.schedule.name for run in runs)
+        names = ", ".join(f"{run.schedule.name} ({run.metadata.get('agent', '')})" for run in runs)
         console.print(f"{len(runs)} runs: {names}; {arguments.measure}")
+        if len({run.metadata.get("agent") for run in runs}) > 1:
+            console.print("the runs are of different agents; a capability's score averages them")
         print_capabilities(console, capabilities, every=True)
         print_transfer(console, transfer)
     return 0

@@ -1,6 +1,6 @@
 """Comparison of two runs of one syllabus: every metric of both, and which agent does better."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from evaluation.metrics import (
 )
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
 from evaluation.metrics.reasons import sentence_of
-from evaluation.metrics.registry import MetricRow
+from evaluation.metrics.registry import Direction, MetricRow
 from evaluation.metrics.statistics import INTERVALS, Bounds
 from evaluation.metrics.table import METRICS, bounds_of, names_of
 from evaluation.records import UNIT_MEASURES, Records
@@ -44,8 +44,8 @@ PREDICTED: Final = (
 COMPARED: Final = (*BY_BLOCK, *LIFETIME_METRICS, *PREDICTED)
 """Metrics that can be compared."""
 
-LOWER_IS_BETTER: Final = frozenset(row.name for row in METRICS if row.direction == "lower")
-"""Metrics whose lower values are better, given that higher values of the measure are."""
+DIRECTIONS: Final[Mapping[str, Direction]] = {row.name: row.direction for row in METRICS}
+"""Which values of a metric are better, given that higher values of the measure are."""
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,10 @@ class MetricComparison:
       name: of the metric.
       first: summary of the first run.
       second: summary of the second run.
-      improvement: probability that the first run does better, in the sense of `better`.
+      improvement: probability that the first run does better, in the sense of `better`; for "none"
+        that its values are higher.
       corrected: p-values corrected for the number of comparisons.
-      better: which values are better, "higher" or "lower".
+      better: which values are better: "higher", "lower" or "none".
     """
 
     name: str
@@ -144,7 +145,7 @@ class MetricComparison:
     second: Summary
     improvement: Improvement
     corrected: np.ndarray
-    better: str
+    better: Direction
 
     def to_json(self, index: Index) -> JsonObject:
         """Return the numbers at one index as plain JSON values."""
@@ -238,8 +239,8 @@ def compare_records(
 ) -> Comparison:
     """Compute every metric of two runs and the probability that the first does better.
 
-    Higher values of the measure are taken to be better. For the metrics of `LOWER_IS_BETTER` the
-    probability counts lower values.
+    Higher values of the measure are taken to be better. Where lower values of a metric are, by
+    `DIRECTIONS` or the row of a custom metric, the probability counts lower values.
 
     Args:
       first: records of one agent.
@@ -275,7 +276,7 @@ def compare_records(
         selection = {name: computed[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK}
         blocks.append(selection | dict(lifelong.custom_blocks))
     names = [*metrics, *(row.name for row in rows)]
-    lower = LOWER_IS_BETTER | {row.name for row in rows if row.direction == "lower"}
+    directions = {**DIRECTIONS, **{row.name: row.direction for row in rows}}
     bounds = bounds_of(rows, measure in UNIT_MEASURES)
     scores = [{name: syllabus_scores(m) for name, m in run.items()} for run in blocks]
     return Comparison(
@@ -284,9 +285,9 @@ def compare_records(
         measure,
         window,
         paired,
-        _compare(blocks[0], blocks[1], seed, paired, lower, bounds),
-        _compare(scores[0], scores[1], seed, paired, lower, bounds),
-        compare_lifelong(one, other, names, seed, paired, lower, bounds),
+        _compare(blocks[0], blocks[1], seed, paired, directions, bounds),
+        _compare(scores[0], scores[1], seed, paired, directions, bounds),
+        compare_lifelong(one, other, names, seed, paired, directions, bounds),
     )
 
 
@@ -296,7 +297,7 @@ def compare_lifelong(
     metrics: Sequence[str] = COMPARED,
     seed: int = 0,
     paired: bool = False,
-    lower: Collection[str] = LOWER_IS_BETTER,
+    directions: Mapping[str, Direction] = DIRECTIONS,
     bounds: Mapping[str, Bounds] | None = None,
 ) -> LifelongComparison:
     """Compare the lifelong-learning metrics of two runs, over the tasks and metrics that both have.
@@ -307,7 +308,7 @@ def compare_lifelong(
       metrics: some of `COMPARED`; metrics of blocks are ignored.
       seed: of the bootstrap.
       paired: whether lifetimes at the same position make pairs.
-      lower: names of metrics whose lower values are better.
+      directions: name -> which values of a metric are better.
       bounds: as `summarise_all` takes them.
     """
     tasks = tuple(task for task in first.tasks if task in second.tasks)
@@ -322,7 +323,7 @@ def compare_lifelong(
     ) -> dict[str, MetricComparison]:
         names = [name for name in one if name in other and name in metrics]
         pair = {n: one[n] for n in names}, {n: other[n] for n in names}
-        return _compare(*pair, seed, paired, lower, bounds)
+        return _compare(*pair, seed, paired, directions, bounds)
 
     (whole, by_task), (other_whole, other_by_task) = parts
     return LifelongComparison(
@@ -335,13 +336,13 @@ def _compare(
     second: Mapping[str, Numbers],
     seed: int,
     paired: bool,
-    lower: Collection[str],
+    directions: Mapping[str, Direction],
     bounds: Mapping[str, Bounds] | None,
 ) -> dict[str, MetricComparison]:
     """Compare metrics, with p-values corrected over all of them."""
     summaries = [summarise_all(run, seed, bounds=bounds) for run in (first, second)]
     improvements = {
-        name: _improvement(first[name], second[name], seed, paired, name in lower) for name in first
+        name: _improvement(first[name], second[name], paired, directions[name]) for name in first
     }
     p_values = [improvement.p_value.ravel() for improvement in improvements.values()]
     corrected = holm(np.concatenate(p_values)) if p_values else np.zeros(0)
@@ -350,16 +351,15 @@ def _compare(
         stop = start + improvement.p_value.size
         part = corrected[start:stop].reshape(improvement.p_value.shape)
         pair = summaries[0][name], summaries[1][name]
-        better = "lower" if name in lower else "higher"
-        comparisons[name] = MetricComparison(name, *pair, improvement, part, better)
+        comparisons[name] = MetricComparison(name, *pair, improvement, part, directions[name])
         start = stop
     return comparisons
 
 
 def _improvement(
-    first: Numbers, second: Numbers, seed: int, paired: bool, lower: bool
+    first: Numbers, second: Numbers, paired: bool, direction: Direction
 ) -> Improvement:
     """Probability that the first run does better."""
-    sign = -1.0 if lower else 1.0
+    sign = -1.0 if direction == "lower" else 1.0
     one, other = (sign * np.asarray(metric.values, np.float64) for metric in (first, second))
-    return probability_of_improvement(one, other, seed, paired=paired)
+    return probability_of_improvement(one, other, paired=paired)

@@ -18,6 +18,9 @@ from evaluation.report.tables import (
     with_tasks,
 )
 
+BETTER = {"higher": "higher is better", "lower": "lower is better", "none": "neither is better"}
+"""Which values of a metric are better, in words."""
+
 
 def print_comparison(console: Console, comparison: Comparison, names: tuple[str, str]) -> None:
     """Print one table per metric: both runs and the probability that the first does better.
@@ -57,11 +60,16 @@ def print_lifelong_comparison(
       names: of the two runs.
       tasks: name in `comparison` -> name to print; a task that is missing keeps its name.
     """
-    table = _table("lifelong learning (higher is better)", ("metric, and tasks",), names)
+    title = "lifelong learning (higher is better unless noted)"
+    table = _table(title, ("metric, and tasks",), names)
     labels = [(tasks or {}).get(task, task) for task in comparison.tasks]
     for label, metric, index in with_tasks(
         comparison.lifetime, comparison.by_task, labels, _has_value
     ):
+        of_metric = comparison.lifetime.get(label) or comparison.by_task.get(label)
+        # Lines of its tasks have other labels.
+        if of_metric is not None and of_metric.better != "higher":
+            label = f"{label} ({BETTER[of_metric.better]})"
         table.add_row(label, *([] if metric is None else _cells(metric, index)))
     if table.row_count:
         console.print(table)
@@ -72,7 +80,7 @@ def _print_metric(
 ) -> None:
     """Print one row per block in which a run has a value, and one for the whole syllabus."""
     blocks, syllabus = comparison.blocks[metric], comparison.syllabus[metric]
-    title = f"{heading(metric)} ({blocks.better} is better)"
+    title = f"{heading(metric)} ({BETTER[blocks.better]})"
     table = _table(title, ("block", "phase", "task and parameters"), names)
     schedule, without = comparison.first.schedule, {}
     tasks = block_names(schedule)

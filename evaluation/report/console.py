@@ -179,10 +179,10 @@ def print_capabilities(
 def print_transfer(console: Console, pairs: Sequence[CurveTransfer]) -> None:
     """Print areas between learning curves; nothing if there are none."""
     title, numbers = "Transfer (area between learning curves)", ("area", "95 % interval")
-    table = simple_table(title, ("from", "to"), (*numbers, "lifetimes"))
+    table = simple_table(title, ("agent", "from", "to"), (*numbers, "lifetimes"))
     for pair in pairs:
-        ends = interval_text(pair.low, pair.high)
-        table.add_row(pair.earlier, pair.task, digits(pair.area), ends, str(pair.lifetimes))
+        names, ends = (pair.agent, pair.earlier, pair.task), interval_text(pair.low, pair.high)
+        table.add_row(*names, digits(pair.area), ends, str(pair.lifetimes))
     if table.row_count:
         console.print(table)
 

@@ -81,11 +81,9 @@ def _changes(task: str, parameters: Values) -> bool:
 
 
 def predictions_of(records: Records) -> EpisodePredictions | None:
-    """Novelty predictions of a run; None if there are none or no block is novel."""
+    """Novelty predictions of a run; None if there are none."""
     schedule, levels = records.schedule, np.asarray(records.novelty_levels, np.int32)
     novel = novel_variants(schedule, levels)
-    if not novel.any():
-        return None
     variants, blocks = schedule.block_variants(), schedule.episode_blocks()
     digits = np.where(novel & (levels == 0), -1, levels)
     predictions = EpisodePredictions(

@@ -44,6 +44,9 @@ MAX_EXECUTABLES = 14
 """Most compiled programs of a process. One of level 200 takes some 2,200 of the 65,530 memory
 mappings that Linux grants a process; a process that needs more dies."""
 
+CALLBACK_FAILED = "CpuCallback error"
+"""What JAX says of Python code that raises when a compiled program calls it."""
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -172,6 +175,9 @@ class Crew:
 
         Returns:
           NumPy leaves (R, P, W).
+
+        Raises:
+          ValueError: Python code that the agent calls by a callback of JAX raises.
         """
         number = np.shape(rounds.count)[0]
         program, memories = self.program(number), self.memories()
@@ -183,7 +189,8 @@ class Crew:
             memories[index] = result.memory
             return jax.tree.map(np.asarray, result.rows)
 
-        parts = backend.in_threads(play, self.threads, range(len(self.homes)))
+        with _callbacks_of(self.agent):
+            parts = backend.in_threads(play, self.threads, range(len(self.homes)))
 
         def joined(*leaves: np.ndarray) -> np.ndarray:
             apart = [leaf.reshape(number, self.share, self.width) for leaf in leaves]
@@ -255,10 +262,12 @@ class Crew:
         """Memories of the parts, on their devices, leaves (share, ...)."""
         if self._memories is None:
             start = _start_of(self.agent)
-            self._memories = []
-            for index, home in enumerate(self.homes):
-                numbers = [self._dealt(n, index) for n in (self.number, self._assigned)]
-                self._memories.append(start(*jax.device_put((self.root, *numbers), home)))
+            memories = []
+            with _callbacks_of(self.agent):
+                for index, home in enumerate(self.homes):
+                    numbers = [self._dealt(n, index) for n in (self.number, self._assigned)]
+                    memories.append(start(*jax.device_put((self.root, *numbers), home)))
+            self._memories = memories
         return self._memories
 
     def memory(self) -> Memory:
@@ -297,6 +306,25 @@ class Crew:
         if leaf.shape[1] == 1:
             return leaf
         return np.moveaxis(self._dealt(np.moveaxis(leaf, 1, -1), index), -1, 1)
+
+
+@contextmanager
+def _callbacks_of(agent: Agent) -> Iterator[None]:
+    """Raise a ValueError that names the agent if Python code that it calls by a callback raises."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if CALLBACK_FAILED not in str(error):
+            raise
+        reason = _raised_in_callback(str(error))
+        raise ValueError(f"a callback of agent {agent.name!r} raised {reason}") from error
+
+
+def _raised_in_callback(message: str) -> str:
+    """Type and message of an exception, which end the traceback that JAX's message is."""
+    lines = message.splitlines()
+    last = max((at for at, line in enumerate(lines) if line.startswith("  File ")), default=-1)
+    return " ".join(" ".join(lines[last + 1 :]).split())
 
 
 def power_of_two(number: int, grain: int = 1) -> int:

@@ -112,6 +112,11 @@ def test_transfer_between_syllabi_is_an_area_between_curves():
     (transfer,) = between_tasks([one, both])
     assert transfer.area == pytest.approx(0.25 * 3 / 4) and transfer.lifetimes == 3
     assert between_tasks([both]) == []
+    # A task that is trained again does not show what it gains from another one.
+    assert between_tasks([run(1, 2, 1)]) == [] and len(between_tasks([one, run(2, 1, 2)])) == 0
+    stranger = replace(one, metadata={"agent": "another"})
+    assert between_tasks([stranger, both]) == []
+    assert [pair.agent for pair in between_tasks([stranger, one, both])] == [both.metadata["agent"]]
 
 
 def test_options_of_the_command_reach_its_numbers(tmp_path):
@@ -136,7 +141,12 @@ def test_options_of_the_command_reach_its_numbers(tmp_path):
     assert content["capabilities"] == json.loads(json.dumps(expected))
     assert (content["measure"], content["window"]) == ("length", 5)
     assert content["runs"] == [
-        {"run": str(path), "syllabus": run.schedule.name, "lifetimes": lifetimes}
+        {
+            "run": str(path),
+            "syllabus": run.schedule.name,
+            "agent": run.metadata["agent"],
+            "lifetimes": lifetimes,
+        }
         for path, run, lifetimes in zip(paths, runs, (5, 7), strict=True)
     ]
     transfer = [pair.to_json() for pair in between_tasks(runs, "length", 7)]

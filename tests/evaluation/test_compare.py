@@ -210,7 +210,7 @@ def test_pairs_are_the_lifetimes_that_both_have():
     assert comparison.first.first_lifetime == 3
     # The same lifetimes: every pair is a tie.
     assert comparison.syllabus["mean"].improvement.probability[()] == 0.5
-    assert comparison.syllabus["mean"].improvement.low[()] == 0.5
+    assert comparison.syllabus["mean"].improvement.p_value[()] == 1
 
 
 def test_pairs_of_other_seeds_are_refused():

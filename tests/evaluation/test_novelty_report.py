@@ -136,13 +136,22 @@ def test_the_report_has_intervals_over_lifetimes():
     assert missing == {"lifetimes": 4, "reason": Reason.NOT_DETECTED.sentence}
 
 
-def test_nothing_is_scored_where_nothing_is_said_or_nothing_is_novel():
+def test_nothing_is_scored_where_nothing_is_predicted():
     silent = made_up(np.zeros_like(PROBABILITY), np.zeros_like(LEVELS), threshold=1.0)
     assert predictions_of(silent) is None
     assert "novelty" not in summarise_records(silent, window=1).to_json()
+
+
+def test_false_alarms_are_scored_where_nothing_is_novel():
     block = Block(0, 1, "train", "CartPole3D", NOMINAL, 14, True)
     same = replace(made_up(), schedule=Schedule("same", (block,)), novelty_levels=np.zeros(1))
-    assert predictions_of(same) is None
+    lifetime = novelty_scores(same).lifetime
+    expected = (PROBABILITY >= 0.5).mean(axis=1)
+    np.testing.assert_allclose(lifetime["false_alarm_rate"].values, expected)
+    assert lifetime["auc"].reasons.tolist() == [Reason.NO_NOVELTY] * 2
+    content = summarise_records(same, window=1).to_json()["novelty"]
+    assert content["metrics"]["false_alarm_rate"]["mean"] == pytest.approx(expected.mean())
+    assert content["metrics"]["true_alarm_rate"]["mean"] is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -24,12 +25,13 @@ def mappings():
     return MAPPINGS.read_bytes().count(b"\n")
 
 
-def play(rounds, lifetimes=1, threads=1):
+def play(rounds, lifetimes=1, threads=1, agent=None):
     """Lengths of the episodes of lifetimes of CartPole in so many rounds, (R, P, 1)."""
+    agent = agent or agents.get("random")
     env, params = jaxsim.make("CartPole-v1")
     table = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params)
     root, spread = rng.words(jax.random.key(0)), Spread(threads=threads)
-    crew = Crew(agents.get("random"), [env], [table], root, np.arange(lifetimes), spread=spread)
+    crew = Crew(agent, [env], [table], root, np.arange(lifetimes), spread=spread)
     one = np.ones((rounds, 1), np.int32)
     return crew.play(Rounds(np.arange(rounds)[:, None], one, 0 * one, 0 * one)).length
 
@@ -43,6 +45,20 @@ def test_a_run_compiles_one_program_for_all_threads():
     assert lengths[0].std() > 0
     for length in lengths[1:]:
         np.testing.assert_array_equal(length, lengths[0])
+
+
+@pytest.mark.parametrize("function", ["init", "begin"])
+def test_an_exception_in_a_callback_of_an_agent_is_named(function):
+    def fail():
+        raise KeyError("first line\nand second")
+
+    def calls(*_):
+        return jax.pure_callback(fail, jax.ShapeDtypeStruct((), jnp.int32))
+
+    plain = replace(agents.get("random"), name="late", init=lambda key: jnp.int32(0))
+    agent = replace(plain, **{function: calls})
+    with pytest.raises(ValueError, match=r"^a callback of agent 'late' raised KeyError: .*second"):
+        play(1, agent=agent)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ RESAMPLES: Final = 10_000
 LEVEL: Final = 0.95
 NOMINAL: Final = (50, 200)
 """Levels without a novelty."""
+ROUNDING: Final = 1e-12
+"""Allowance for rounding in a product of fractions, far above that of a thousand factors."""
 
 Bools = npt.NDArray[np.bool_]
 
@@ -215,7 +217,7 @@ def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples
     delay, is_event = times[0], times[1].astype(bool)
     whole = kaplan_meier_median(delay, is_event, np.ones((1, len(delay))))[0]
     if not np.isfinite(whole):
-        return _one(math.nan, Reason.NOT_DETECTED)
+        return _one(math.nan, Reason.FEW_DETECTED if is_event.any() else Reason.NOT_DETECTED)
     medians = np.concatenate(
         [
             kaplan_meier_median(delay, is_event, weights)
@@ -251,6 +253,6 @@ def kaplan_meier_median(
     at_risk = weights @ (delay[:, None] >= times).astype(np.float64)
     events = weights @ ((delay[:, None] == times) & is_event[:, None]).astype(np.float64)
     survival = np.cumprod(1 - events / np.maximum(at_risk, 1), axis=1)
-    half = survival <= 0.5
+    half = survival <= 0.5 + ROUNDING
     median = times[half.argmax(axis=1)].astype(np.float64)
     return np.where(half.any(axis=1), median, np.inf)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -9,17 +10,15 @@ import numpy.typing as npt
 from evaluation.metrics.reasons import Reason
 from evaluation.metrics.statistics.arrays import (
     DEFAULT_LEVEL,
-    DEFAULT_RESAMPLES,
     Floats,
     Integers,
-    Seed,
     as_table,
     check_level,
-    check_resamples,
-    entropy,
 )
-from evaluation.metrics.statistics.bootstrap import bootstrap_interval, percentile, weights_of
-from evaluation.metrics.statistics.location import describe
+from evaluation.metrics.statistics.bootstrap import wilson
+
+HALVINGS = 60
+"""Halvings of the range in which an end of an interval lies, more than float64 has bits."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Improvement:
 
     Attributes:
       probability: P(first > second) + P(first = second) / 2; NaN if an agent has no value.
-      low: lower end of its bootstrap interval; NaN if missing.
+      low: lower end of its interval; NaN if missing.
       high: upper end.
       p_value: two-sided, of the hypothesis that neither agent tends to be above the other; NaN
         without an interval.
@@ -51,39 +50,36 @@ class Improvement:
 def probability_of_improvement(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
-    seed: Seed = 0,
+    *,
     level: float = DEFAULT_LEVEL,
-    resamples: int = DEFAULT_RESAMPLES,
     paired: bool = False,
 ) -> Improvement:
     """Probability that a lifetime of the first agent is above one of the second; ties count half.
 
-    Unpaired, every lifetime of the first agent is compared with every lifetime of the second, each
-    agent's lifetimes are resampled separately, and the test is that of Mann and Whitney (normal
+    Unpaired, every lifetime of the first agent is compared with every lifetime of the second; the
+    interval is Newcombe's score interval, and the test is that of Mann and Whitney (normal
     approximation with corrections for ties and for continuity). Paired, each lifetime is compared
-    with the other agent's lifetime at the same position, pairs are resampled, and the test is the
-    exact sign test. Lifetimes without a value, and pairs with a missing value, are left out.
+    with the other agent's lifetime at the same position; the interval is Wilson's of the share of
+    pairs, and the test is the exact sign test. Lifetimes without a value, and pairs with a missing
+    value, are left out.
 
     Args:
       first: (L, ...) one row per lifetime of the first agent; NaN means no value.
       second: (M, ...) one row per lifetime of the second agent; pairs need M equal to L.
-      seed: of the bootstrap; non-negative integer or typed JAX key.
       level: coverage of the interval.
-      resamples: number of resamples, 1 to `MAX_RESAMPLES`.
       paired: whether lifetimes at the same position make a pair.
 
     Returns:
       `Improvement` of shape (...). An interval needs two lifetimes with a value of each agent.
 
     Raises:
-      ValueError: shapes that do not fit, no lifetimes, an infinite value, or a bad seed, level or
-        number of resamples.
+      ValueError: shapes that do not fit, no lifetimes, an infinite value, or a bad level.
 
     Source: R. Agarwal et al., Deep Reinforcement Learning at the Edge of the Statistical Precipice
-    (2021), section 4.3; H. B. Mann and D. R. Whitney, Annals of Mathematical Statistics 18 (1947).
+    (2021), section 4.3; H. B. Mann and D. R. Whitney, Annals of Mathematical Statistics 18 (1947);
+    R. G. Newcombe, Statistics in Medicine 25 (2006), pages 559 to 573, method 5.
     """
     check_level(level)
-    check_resamples(resamples)
     (one, shape), (other, other_shape) = as_table(first), as_table(second)
     if shape != other_shape:
         raise ValueError(f"the agents' values must have one shape, not {shape} and {other_shape}")
@@ -93,8 +89,8 @@ def probability_of_improvement(
                 f"pairs need as many lifetimes of each agent, not {one.shape[1]} and "
                 f"{other.shape[1]}; compare them unpaired"
             )
-        return _paired(one, other, seed, level, resamples).reshape(shape)
-    return _unpaired(one, other, seed, level, resamples).reshape(shape)
+        return _paired(one, other, level).reshape(shape)
+    return _unpaired(one, other, level).reshape(shape)
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
@@ -119,17 +115,24 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     return corrected.reshape(array.shape)
 
 
-def _paired(one: Floats, other: Floats, seed: Seed, level: float, resamples: int) -> Improvement:
+def _paired(one: Floats, other: Floats, level: float) -> Improvement:
     both = np.isfinite(one) & np.isfinite(other)
-    wins = np.where(both, (one > other) + (one == other) / 2, np.nan)
-    interval = bootstrap_interval(wins.T, seed, level, resamples)
-    tests = [
-        _sign_test(int((row == 1).sum()), int((row == 0).sum())) if reason == Reason.NONE else None
-        for row, reason in zip(wins, interval.reasons, strict=True)
-    ]
-    p_values = np.array(tests, np.float64)
-    mean = describe(wins.T).mean
-    return Improvement(mean, interval.low, interval.high, p_values, interval.reasons)
+    number, wins = both.sum(axis=1), (both & (one > other)).sum(axis=1)
+    ties = (both & (one == other)).sum(axis=1)
+    probability = np.where(number > 0, (wins + ties / 2) / np.maximum(number, 1), np.nan)
+    low, high = wilson(wins + ties / 2, np.maximum(number, 1), level)
+    pairs = zip(wins, number - wins - ties, strict=True)
+    p_values = np.array([_sign_test(*map(int, pair)) for pair in pairs], np.float64)
+    return _with_interval(number >= 2, probability, low, high, p_values)
+
+
+def _with_interval(
+    enough: npt.NDArray[np.bool_], probability: Floats, low: Floats, high: Floats, p_value: Floats
+) -> Improvement:
+    """Leave out interval and p-value where there are not enough lifetimes."""
+    low, high, p_value = (np.where(enough, field, np.nan) for field in (low, high, p_value))
+    reasons = np.where(enough, Reason.NONE, Reason.TOO_FEW_LIFETIMES).astype(np.int64)
+    return Improvement(probability, low, high, p_value, reasons)
 
 
 def _sign_test(wins: int, losses: int) -> float:
@@ -143,33 +146,41 @@ def _sign_test(wins: int, losses: int) -> float:
     return min(1.0, 2 * math.fsum(math.exp(term - decided * math.log(2)) for term in terms))
 
 
-def _unpaired(one: Floats, other: Floats, seed: Seed, level: float, resamples: int) -> Improvement:
+def _unpaired(one: Floats, other: Floats, level: float) -> Improvement:
     columns = [_Column(*pair) for pair in zip(one, other, strict=True)]
-    resampled = np.full((len(columns), resamples), np.nan)
-    # The two agents' lifetimes are drawn from separate streams.
-    streams = [
-        weights_of(
-            np.random.SeedSequence(entropy(seed), spawn_key=(number,)),
-            lifetimes,
-            resamples,
-            max(one.shape[1], other.shape[1]),
-        )
-        for number, lifetimes in enumerate((one.shape[1], other.shape[1]))
-    ]
-    start = 0
-    for first, second in zip(*streams, strict=True):
-        first, second = (np.ascontiguousarray(weights.T) for weights in (first, second))
-        below = np.vstack([np.zeros((1, first.shape[1])), first.cumsum(axis=0)])
-        for row, column in zip(resampled, columns, strict=True):
-            if column.has_interval:
-                row[start : start + first.shape[1]] = column.resampled(below, second)
-        start += first.shape[1]
-    ordered = np.sort(resampled, axis=1)
-    low, high = (percentile(ordered, share) for share in ((1 - level) / 2, (1 + level) / 2))
-    reasons = np.where(np.isnan(low), Reason.TOO_FEW_LIFETIMES, Reason.NONE).astype(np.int64)
     probability = np.array([column.probability() for column in columns], np.float64)
-    p_values = np.array([c.p_value() if c.has_interval else np.nan for c in columns], np.float64)
-    return Improvement(probability, low, high, p_values, reasons)
+    sizes = np.array([(len(c.first), len(c.second)) for c in columns], np.float64).reshape(-1, 2)
+    enough = sizes.min(axis=1, initial=np.inf) >= 2
+    known = np.where(enough, probability, 0.5)
+    low, high = (_end(known, np.maximum(sizes, 2), limit, level) for limit in (0.0, 1.0))
+    p_values = np.array(
+        [c.p_value() if e else np.nan for c, e in zip(columns, enough, strict=True)]
+    )
+    return _with_interval(enough, probability, low, high, p_values)
+
+
+def _end(probability: Floats, sizes: Floats, limit: float, level: float) -> Floats:
+    """End of the score interval between (C,) probabilities and a limit, 0 or 1.
+
+    A probability t is in the interval if the observed one is within z standard errors of it, as
+    they would be if t were true. By Newcombe's method 5 the variance is that of exponential
+    distributions, t (1 - t) / (L M) (2 N - 1 - (3 N - 3) / ((2 - t) (1 + t))) with N = (L + M) / 2.
+
+    Args:
+      probability: share of pairs in which the first is larger.
+      sizes: (C, 2) lifetimes of each agent, L and M.
+      limit: at which the search begins.
+      level: coverage of the interval.
+    """
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    pairs, mean_size = sizes.prod(axis=1), sizes.mean(axis=1)
+    outside, inside = np.full(probability.shape, limit), probability
+    for _ in range(HALVINGS):
+        t = (outside + inside) / 2
+        terms = 2 * mean_size - 1 - (3 * mean_size - 3) / ((2 - t) * (1 + t))
+        within = (probability - t) ** 2 <= z * z * t * (1 - t) / pairs * terms
+        outside, inside = np.where(within, outside, t), np.where(within, t, inside)
+    return inside
 
 
 class _Column:
@@ -177,7 +188,6 @@ class _Column:
 
     def __init__(self, first: Floats, second: Floats) -> None:
         self.first, self.second = (np.sort(part[np.isfinite(part)]) for part in (first, second))
-        self.has_interval = min(len(self.first), len(self.second)) >= 2
         self.smaller = np.searchsorted(self.first, self.second, "left")
         self.not_larger = np.searchsorted(self.first, self.second, "right")
 
@@ -188,20 +198,6 @@ class _Column:
             return math.nan
         lost = int(self.smaller.sum()) + int(self.not_larger.sum())
         return (2 * pairs - lost) / (2 * pairs)
-
-    def resampled(self, below: Floats, second: Floats) -> Floats:
-        """(R,) `probability` in each resample; NaN in a resample without a pair.
-
-        Args:
-          below: (L + 1, R) draws of the first agent's values below each rank.
-          second: (M, R) draws of each rank of the second agent.
-        """
-        first_draws = below[len(self.first)]
-        second_draws = second[: len(self.second)]
-        lost = np.einsum("jr,jr->r", second_draws, below[self.smaller] + below[self.not_larger])
-        pairs = first_draws * second_draws.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(pairs > 0, (2 * pairs - lost) / (2 * pairs), np.nan)
 
     def p_value(self) -> float:
         """Two-sided p-value of the Mann-Whitney test; 1 if all values are equal."""

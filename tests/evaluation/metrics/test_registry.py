@@ -1,6 +1,7 @@
 """Rows of the registry, and metrics of users."""
 
 import json
+import math
 from importlib import import_module
 from pathlib import Path
 
@@ -135,6 +136,17 @@ def test_words_of_a_row_are_checked():
         metric(scope="trial")
     with pytest.raises(ValueError, match="direction is 'up'"):
         metric(direction="up")
+
+
+@pytest.mark.parametrize("bounds", [(0,), (1, 0), ("low", 1), 3, (math.nan, 1), (0, 10**400)])
+def test_bounds_that_are_no_range_are_refused(bounds):
+    with pytest.raises(ValueError, match="it must be the least and the greatest number"):
+        metric(bounds=bounds)
+
+
+def test_a_bound_of_none_is_no_limit():
+    assert metric(bounds=(0, None))(lambda values: 0).metric_row.bounds == (0, math.inf)
+    assert metric(bounds=(None, 1))(lambda values: 0).metric_row.bounds == (-math.inf, 1)
 
 
 def test_the_command_lists_metrics(capsys):
