@@ -151,6 +151,12 @@ class Checkpoints:
         self._started_at = self._saved_at = self.clock()
         self._blocks_saved, self._seconds_before = 0, 0.0
         self._lock: int | None = None
+        self._resumed_at_end = self._was_over = False
+
+    @property
+    def was_over(self) -> bool:
+        """Whether the run that is resumed had ended already, with all its results."""
+        return self._was_over
 
     @property
     def folder(self) -> Path:
@@ -181,8 +187,12 @@ class Checkpoints:
         if not self.folder.exists():
             self.say(f"nothing was saved in {self.out}: starting at the beginning")
             return None
+        has_results = (self.out / self.files.marker).exists()
         snapshot, episodes = self._load(store.newest(self.folder), start)
-        if episodes < self.total and self._time_over(episodes):
+        self._resumed_at_end = episodes == self.total
+        time_over = not self._resumed_at_end and self._time_over(episodes)
+        self._was_over = has_results and (self._resumed_at_end or time_over)
+        if time_over:
             raise TimeOver(snapshot, episodes)
         return snapshot
 
@@ -212,8 +222,12 @@ class Checkpoints:
             self._try_to_save(take(), episodes)
 
     def discard(self) -> None:
-        """Remove the checkpoints of a run that is over."""
-        store.remove(self.folder)
+        """Remove the checkpoints of a run that is over.
+
+        They stay if it was resumed at its end, which is saved only to be kept.
+        """
+        if not self._resumed_at_end:
+            store.remove(self.folder)
 
     def close(self) -> None:
         """Release the lock of the directory."""

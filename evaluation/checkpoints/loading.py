@@ -67,7 +67,10 @@ def _loaded(directory: Path, schedule: Schedule | None = None) -> SavedAgent:
         inside = directory / store.FOLDER
         steps = store.steps(inside)
         if not steps:
-            raise store.CheckpointError(f"{inside} has no finished checkpoint")
+            raise store.CheckpointError(
+                f"{inside} has no finished checkpoint; jaxsim train keeps the last one, and jaxsim "
+                "run with --keep-memory"
+            )
         step = steps[-1]
     manifest = store.read_manifest(step)
     name = manifest["configuration"].get("agent")

@@ -153,7 +153,7 @@ def run(
             records = replace(records, metadata={**records.metadata, "worker": job.worker})
         report = summarise_records(records, job.measure, job.window, job.seed, job.rows)
         _write(job, records, report)
-        if job.logging is not None:
+        if job.logging is not None and not keeper.was_over:
             job.logging.write(records)
         if not job.keep_memory:
             keeper.discard()

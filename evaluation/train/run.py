@@ -172,7 +172,7 @@ def run(
             records = job.play(done, player, Finished(over.snapshot), None)
         curve = LearningCurve.of(records, job.seed)
         _write(job, records, curve, say)
-        if job.logging is not None:
+        if job.logging is not None and not keeper.was_over:
             job.logging.write(records)
     return records, curve
 

@@ -203,6 +203,28 @@ def test_a_lifetime_spans_syllabi_with_one_memory(toys, capsys):
     assert scores["capabilities"]["continual_learning"]["metrics"]["mean"]["syllabi"] == 2
 
 
+@pytest.mark.parametrize("command", ["run", "train"])
+def test_a_finished_run_that_is_resumed_keeps_its_memories_and_logs_nothing_again(toys, command):
+    course = ["--episodes", "4", "--eval-every", "4", "--eval-episodes", "2", "--width", "1"]
+    words = {
+        "run": ["run", "first.json", *WORDS, "--keep-memory"],
+        "train": ["train", "Toy", "--agent", "bandit", "--lifetimes", "2", "--quiet", *course],
+    }[command]
+    words += ["--out", "kept", "--l2data", "data"]
+    assert cli.main(words) == 0
+    saved, logs = sorted(Path("kept/checkpoints").iterdir()), list(Path("data/logs").iterdir())
+    assert saved and len(logs) == 1
+    forgotten = [word for word in words if word != "--keep-memory"]
+    assert cli.main([*forgotten, "--resume"]) == 0
+    assert sorted(Path("kept/checkpoints").iterdir()) == saved
+    assert list(Path("data/logs").iterdir()) == logs
+    # A kill before the results are there leaves the end saved, and the log is missing.
+    marker = Path("kept", "report.json" if command == "run" else "curve.json")
+    marker.unlink()
+    assert cli.main([*words, "--resume"]) == 0
+    assert marker.exists() and len(list(Path("data/logs").iterdir())) == 2
+
+
 def test_tasks_of_other_shapes_do_not_continue(toys, capsys):
     Path("other.json").write_text(SECOND.replace('"Toy", "target": 2', '"CartPole3D"'))
     assert cli.main(["run", "first.json", "other.json", "--out", "x", *WORDS]) == 2
