@@ -34,6 +34,7 @@ from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, counters
 from jaxsim.agents import Agent
 from jaxsim.agents.base import Memory, learn_nothing
+from jaxsim.agents.contract import check_agent
 from jaxsim.inputs import check_whole
 from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds, Rows
@@ -158,7 +159,9 @@ def play(
     Raises:
       ValueError: a count or seed out of bounds, memories of another number of lifetimes, tasks
         that do not fit together, or a prediction of novelty out of its bounds.
+      TypeError: another object than an agent.
     """
+    check_agent(agent)
     check_lifetimes(lifetimes, first_lifetime)
     check_width(width)
     for what, leaves in (("memory", jax.tree.leaves(memory)), ("randomness", [randomness])):

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsim import backend, counters
 from jaxsim.agents.base import Agent
+from jaxsim.agents.contract import check_agent
 from jaxsim.inputs import check_whole
 from jaxsim.lanes.crew import Crew, Spread, power_of_two
 from jaxsim.lanes.lists import Rounds
@@ -74,8 +75,7 @@ def rollout(
         not follow from the number of steps, as a wrapped one.
       TypeError: another object than an agent.
     """
-    if not isinstance(agent, Agent):
-        raise TypeError(f"agent is {agent!r}; it must be an Agent, as jaxsim.agents.get('pd') is")
+    check_agent(agent)
     if not hasattr(env, "score"):
         raise ValueError(_no_score(env))
     check_whole("episodes", episodes, 1, MAX_EPISODES)

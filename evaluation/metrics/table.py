@@ -20,6 +20,7 @@ _CL, _ANT, _, _, _SAFETY = CAPABILITIES
 _BLOCKS, _TASKS, _EXPERTS = ("blocks",), ("blocks", "tasks"), ("blocks", "tasks", "experts")
 _PREDICTS, _BASELINE = ("predictions",), ("baseline",)
 _PERFORMANCE, _EPISODES, _SHARE = "performance", "episodes", "share"
+_RATIO, _CONTRAST = "ratio", "contrast"  # without an effect 1, and 0
 _UNIT, _SIGNED = (0.0, 1.0), (-1.0, 1.0)
 _BOUNDS: Final = {_PERFORMANCE: _UNIT, _SHARE: _UNIT, _EPISODES: (0.0, float("inf"))}
 _FRAMEWORK, _EDITIONS, _TRANSFER = "l2m.framework2019:", "editions2019:", "transfer2019:"
@@ -126,17 +127,19 @@ METRICS: Final = (
               "later test minus the test that followed the last training"),
     _lifelong("perf_maintenance_mrtlp", "l2m.task_metrics:maintenance", "task", _NORMALISED,
               "later test minus the last tenth of the last training"),
-    _lifelong("forward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+    _lifelong("forward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", _RATIO,
               "test after training another task over the test before, the task not trained yet"),
-    _lifelong("backward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+    _lifelong("backward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", _RATIO,
               "test after training another task over the test before, the task trained before"),
-    _lifelong("forward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+    _lifelong("forward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime",
+              _CONTRAST,
               "difference over sum of tests after and before other training, task not trained yet"),
-    _lifelong("backward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime", "",
+    _lifelong("backward_transfer_contrast", "l2m.task_metrics:lifetime_transfer", "lifetime",
+              _CONTRAST,
               "difference over sum of tests after and before other training, task trained before"),
-    _lifelong("ste_rel_perf", "l2m.experts:relative_performance", "task", "",
+    _lifelong("ste_rel_perf", "l2m.experts:relative_performance", "task", _RATIO,
               "sum of performance in training over that of a single-task expert", needs=_EXPERTS),
-    _lifelong("sample_efficiency", "l2m.experts:sample_efficiency", "task", "",
+    _lifelong("sample_efficiency", "l2m.experts:sample_efficiency", "task", _RATIO,
               "saturation over the expert's, times the expert's time to it over the learner's; 0 "
               "below a fifth of the expert's saturation, or if the curve falls",
               needs=_EXPERTS),

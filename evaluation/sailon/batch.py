@@ -36,6 +36,7 @@ from evaluation.tasks import Tasks
 from jaxsim import __version__, counters, rng
 from jaxsim.agents import UNNAMED, Agent, NoveltyHint
 from jaxsim.agents.base import Memory
+from jaxsim.agents.contract import check_agent
 from jaxsim.lanes.crew import Crew
 from jaxsim.lanes.lists import Rounds, Rows
 from jaxsim.pytrees import Leaf, State, Tree
@@ -104,7 +105,10 @@ def play_agents(
 
     Raises:
       ValueError: a bad seed, bad options, or a prediction of novelty out of its bounds.
+      TypeError: another object than an agent.
     """
+    for agent in agents:
+        check_agent(agent)
     root_seed = experiment.settings.seed if seed is None else seed
     course = _Course(experiment, agents, counters.root(root_seed), options or MachineOptions())
     columns = course.play(progress, keeper)

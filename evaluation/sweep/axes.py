@@ -195,7 +195,9 @@ def _pair(name: str, form: str, ends: object) -> tuple[float, float]:
     if len(numbers) != 2 or any(type(n) not in (int, float) for n in numbers):
         raise ValueError(f"axis {name!r}: {form} is {ends!r}; it must be two numbers, [from, to]")
     low, high = float(numbers[0]), float(numbers[1])
-    if not (math.isfinite(low) and math.isfinite(high)) or low > high:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; both must be finite")
+    if low > high:
         raise ValueError(f"axis {name!r}: {form} is {ends!r}; the second must not be less")
     return low, high
 

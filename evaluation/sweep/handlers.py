@@ -179,7 +179,7 @@ def status_lines(state: "SweepStatus") -> list[str]:
     if state.doubled:
         lines.append(f"{state.doubled} units have two results; merge names them")
     lines += [
-        f"unit {one.unit} failed {one.attempts} times ({one.where}, {one.at}): {one.error}"
+        f"unit {one.unit} failed, attempts: {one.attempts} ({one.where}, {one.at}): {one.error}"
         for one in state.failed[:SHOWN]
     ]
     return lines

@@ -87,7 +87,7 @@ def _sbatch(
         "--requeue",
         "--open-mode=append",
         # Two minutes before its time is over: packs at play may end, and it is queued again.
-        "--signal=B:USR2@120",
+        f"--signal=B:USR2@{min(120, 30 * minutes)}",
     ]
     options += [f"--partition={partition}"] if partition else []
     options += [f"--gpus={gpus}"] if gpus else []
@@ -139,9 +139,10 @@ def _kubernetes(
             "parallelism": jobs,
             "backoffLimitPerIndex": 20,
             "maxFailedIndexes": jobs,
-            "activeDeadlineSeconds": 60 * minutes,
             "template": {
                 "spec": {
+                    # Of a pod, so that indexes that wait for a node keep their time.
+                    "activeDeadlineSeconds": 60 * minutes,
                     "restartPolicy": "Never",
                     "containers": [container],
                     "volumes": [{"name": "sweep", "persistentVolumeClaim": {"claimName": claim}}],

@@ -255,7 +255,7 @@ class _Crew:
                     self.say(f"unit {number}, attempt {attempt}: {reason}; trying again")
                     continue
                 failure = notes.note_failure(self.plan, number, attempt, error)
-                self.say(f"unit {number} failed {attempt} times: {failure.error}")
+                self.say(f"unit {number} failed, attempts: {attempt}: {failure.error}")
                 with self.lock:
                     self.outcome.failed.append(failure)
         return False

@@ -25,6 +25,16 @@ from jaxsim.pytrees import Params, Tree
 _ANSWER = "action", "prediction", "memory"
 
 
+def check_agent(agent: object) -> None:
+    """Check that something is an agent, and no name of one.
+
+    Raises:
+      TypeError: it is another object.
+    """
+    if not isinstance(agent, Agent):
+        raise TypeError(f"agent is {agent!r}; it must be an Agent, as jaxsim.agents.get('pd') is")
+
+
 def check_functions(agent: Agent, env: Env, params: Params, key: jax.Array) -> None:
     """Call each function of an agent once and check what it returns; for traced code.
 

@@ -718,6 +718,11 @@ def test_bad_arguments(arguments, words):
         play(schedule, toy.constant(0), **arguments)
 
 
+def test_the_name_of_an_agent_is_no_agent():
+    with pytest.raises(TypeError, match="agent is 'pd'; it must be an Agent"):
+        play(toy.schedule(("1.train", [repeat(1)])), "pd", lifetimes=1)
+
+
 @pytest.mark.parametrize(
     "memory",
     [

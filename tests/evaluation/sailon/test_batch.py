@@ -272,6 +272,11 @@ def test_an_agent_of_the_interface_gets_what_its_pure_twin_gets(draw, starts):
     assert len(set(pure.rows["length"].tolist())) > 1
 
 
+def test_the_name_of_an_agent_is_no_agent(draw):
+    with pytest.raises(TypeError, match="agent is 'pd'; it must be an Agent"):
+        play_batch(draw(trials=1), "pd")
+
+
 def test_a_report_out_of_its_bounds_is_refused(draw):
     def act(memory, observation, key):
         return jnp.int32(0), NoveltyPrediction(jnp.int32(0), jnp.float32(5), jnp.float32(1)), memory

@@ -70,6 +70,7 @@ def test_draws_are_spread_as_said():
         ({"linear": [0, 1], "count": 3, "log": [1, 2]}, "exactly one of"),
         ({"linear": [0, 1], "steps": 3}, "has 'steps'; beside 'linear' it takes count"),
         ({"linear": [1, 0], "count": 3}, "the second must not be less"),
+        ({"linear": [0, math.inf], "count": 3}, "both must be finite"),
         ({"linear": ["a", 0], "count": 3}, "must be two numbers"),
         ({"log": [0, 1], "count": 3}, "must be above 0"),
         ({"integers": [0.5, 1]}, "two whole numbers"),

@@ -391,7 +391,7 @@ def test_every_number_of_a_status_is_printed():
     )
     assert doubled == "2 units have two results; merge names them"
     assert failed == [
-        f"unit {k} failed 9 times (host 8, at noon): error {k}" for k in range(11, 16)
+        f"unit {k} failed, attempts: 9 (host 8, at noon): error {k}" for k in range(11, 16)
     ]
     early = replace(state, doubled=0, failed=(), rate=None, seconds_left=None)
     (line,) = handlers.status_lines(early)

@@ -178,13 +178,13 @@ JOB = {
                 "parallelism": {"type": "integer", "minimum": 1},
                 "backoffLimitPerIndex": {"type": "integer"},
                 "maxFailedIndexes": {"type": "integer"},
-                "activeDeadlineSeconds": {"type": "integer"},
                 "template": {
                     "properties": {
                         "spec": {
                             "required": ["containers", "restartPolicy"],
                             "additionalProperties": False,
                             "properties": {
+                                "activeDeadlineSeconds": {"type": "integer"},
                                 # With limits by index Kubernetes takes no other.
                                 "restartPolicy": {"const": "Never"},
                                 "containers": {
@@ -267,11 +267,17 @@ def test_every_scheduler_is_asked_for_the_same_job(tmp_path):
     limits = {"cpu": "5", "memory": "1536Mi", "nvidia.com/gpu": "2"}
     assert container["resources"] == {"limits": limits, "requests": limits}
     assert (job["completions"], job["parallelism"]) == (3, 3)
-    assert job["activeDeadlineSeconds"] == 7 * 60
+    assert job["template"]["spec"]["activeDeadlineSeconds"] == 7 * 60
     task = json.loads(launch.text(plan, "skypilot", **asked).split("\n", 1)[1])
     resources = task["resources"]
     assert (resources["cpus"], resources["memory"]) == ("5+", "1.5+")
     assert (task["num_nodes"], resources["accelerators"]) == (3, "H100:2")
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(1, 30), (2, 60), (4, 120), (60, 120)])
+def test_slurm_signals_a_job_not_at_its_start(tmp_path, minutes, seconds):
+    plan = sweep.plan(small.VALUES, tmp_path / "plan")
+    assert f"--signal=B:USR2@{seconds}\n" in launch.text(plan, "sbatch", minutes=minutes)
 
 
 def test_what_a_command_for_a_scheduler_needs(tmp_path, capsys, monkeypatch):
