@@ -16,6 +16,7 @@ from jaxsim.backend import EXTRA_OPTION, EXTRA_OPTIONS, SMALL_LOOPS
 pytestmark = pytest.mark.optimised
 
 OURS = f"{EXTRA_OPTIONS}={EXTRA_OPTION}"
+WHOLE = backend.LOOPS_AS_TRACED | backend.WHOLE_LOOPS
 
 
 @pytest.fixture
@@ -165,8 +166,8 @@ class Lowered:
 @pytest.mark.parametrize(
     ("name", "flags", "options"),
     [
-        ("cpu", OURS, backend.WHOLE_LOOPS),
-        ("cpu", "", None),
+        ("cpu", OURS, WHOLE),
+        ("cpu", "", backend.LOOPS_AS_TRACED),
         ("gpu", OURS, backend.GRAPHS),
         ("tpu", OURS, None),
     ],
@@ -181,9 +182,7 @@ def test_the_platform_decides_what_the_compiler_is_told(
     assert lowered.calls == [options]
 
 
-@pytest.mark.parametrize(
-    ("name", "options"), [("cpu", backend.WHOLE_LOOPS), ("gpu", backend.GRAPHS)]
-)
+@pytest.mark.parametrize(("name", "options"), [("cpu", WHOLE), ("gpu", backend.GRAPHS)])
 @pytest.mark.parametrize("message", backend.UNKNOWN)
 def test_an_xla_without_an_option_compiles_as_usual(name, options, message, platform, monkeypatch):
     platform(name)
@@ -201,11 +200,30 @@ def test_another_error_of_the_compiler_is_not_hidden(platform):
     assert len(lowered.calls) == 1
 
 
-@pytest.mark.parametrize("options", [backend.WHOLE_LOOPS, backend.GRAPHS])
+@pytest.mark.parametrize("options", [WHOLE, backend.GRAPHS])
 def test_xla_knows_the_options(options):
     """Otherwise programs would be slower, and nothing would say so."""
     lowered = jax.jit(lambda x: x + 1).lower(1.0)
     assert lowered.compile(compiler_options=options)(1.0) == 2.0
+
+
+def test_xla_knows_the_passes_that_are_left_out():
+    """Without them the sine stays in the loop; XLA says nothing of a pass that it does not have."""
+
+    def body(state):
+        number, x = state
+        return number + jnp.sin(x), x
+
+    loop = jax.jit(lambda x: jax.lax.while_loop(lambda state: state[0] < 9, body, (x, x)))
+    lowered = loop.lower(jnp.float32(1))
+    passes = dict.fromkeys(backend.LOOPS_AS_TRACED, "")
+    usual, as_traced = (
+        lowered.compile(compiler_options=options).as_text()
+        for options in (passes, backend.LOOPS_AS_TRACED)
+    )
+    start = "ENTRY"
+    assert "sine" in usual[usual.index(start) :]
+    assert "sine" not in as_traced[as_traced.index(start) :]
 
 
 @pytest.mark.parametrize(
