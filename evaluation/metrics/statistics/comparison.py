@@ -57,11 +57,11 @@ def probability_of_improvement(
     """Probability that a lifetime of the first agent is above one of the second; ties count half.
 
     Unpaired, every lifetime of the first agent is compared with every lifetime of the second; the
-    interval is Newcombe's score interval, and the test is that of Mann and Whitney (normal
-    approximation with corrections for ties and for continuity). Paired, each lifetime is compared
-    with the other agent's lifetime at the same position; the interval is Wilson's of the share of
-    pairs, and the test is the exact sign test. Lifetimes without a value, and pairs with a missing
-    value, are left out.
+    interval is Newcombe's score interval, widened where DeLong's estimate of the variance is larger
+    than its own, and the test is that of Mann and Whitney (normal approximation with corrections
+    for ties and for continuity). Paired, each lifetime is compared with the other agent's lifetime
+    at the same position; the interval is Wilson's of the share of pairs, and the test is the exact
+    sign test. Lifetimes without a value, and pairs with a missing value, are left out.
 
     Args:
       first: (L, ...) one row per lifetime of the first agent; NaN means no value.
@@ -77,7 +77,8 @@ def probability_of_improvement(
 
     Source: R. Agarwal et al., Deep Reinforcement Learning at the Edge of the Statistical Precipice
     (2021), section 4.3; H. B. Mann and D. R. Whitney, Annals of Mathematical Statistics 18 (1947);
-    R. G. Newcombe, Statistics in Medicine 25 (2006), pages 559 to 573, method 5.
+    R. G. Newcombe, Statistics in Medicine 25 (2006), pages 559 to 573, method 5; E. R. DeLong,
+    D. M. DeLong and D. L. Clarke-Pearson, Biometrics 44 (1988).
     """
     check_level(level)
     (one, shape), (other, other_shape) = as_table(first), as_table(second)
@@ -151,34 +152,44 @@ def _unpaired(one: Floats, other: Floats, level: float) -> Improvement:
     probability = np.array([column.probability() for column in columns], np.float64)
     sizes = np.array([(len(c.first), len(c.second)) for c in columns], np.float64).reshape(-1, 2)
     enough = sizes.min(axis=1, initial=np.inf) >= 2
-    known = np.where(enough, probability, 0.5)
-    low, high = (_end(known, np.maximum(sizes, 2), limit, level) for limit in (0.0, 1.0))
+    known, sizes = np.where(enough, probability, 0.5), np.maximum(sizes, 2)
+    variance = np.array([c.variance() if e else 0.0 for c, e in zip(columns, enough, strict=True)])
+    low, high = (_end(known, sizes, variance, limit, level) for limit in (0.0, 1.0))
     p_values = np.array(
         [c.p_value() if e else np.nan for c, e in zip(columns, enough, strict=True)]
     )
     return _with_interval(enough, probability, low, high, p_values)
 
 
-def _end(probability: Floats, sizes: Floats, limit: float, level: float) -> Floats:
+def _end(
+    probability: Floats, sizes: Floats, variance: Floats, limit: float, level: float
+) -> Floats:
     """End of the score interval between (C,) probabilities and a limit, 0 or 1.
 
     A probability t is in the interval if the observed one is within z standard errors of it, as
     they would be if t were true. By Newcombe's method 5 the variance is that of exponential
-    distributions, t (1 - t) / (L M) (2 N - 1 - (3 N - 3) / ((2 - t) (1 + t))) with N = (L + M) / 2.
+    distributions. It is too small for agents of different spreads, so it is scaled by the ratio of
+    the estimated variance to it at the observed probability, if that is above 1.
 
     Args:
       probability: share of pairs in which the first is larger.
       sizes: (C, 2) lifetimes of each agent, L and M.
+      variance: (C,) of the probability, as estimated from the samples.
       limit: at which the search begins.
       level: coverage of the interval.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
-    pairs, mean_size = sizes.prod(axis=1), sizes.mean(axis=1)
+    pairs, size = sizes.prod(axis=1), sizes.mean(axis=1)
+
+    def expected(t: Floats) -> Floats:
+        return t * (1 - t) / pairs * (2 * size - 1 - (3 * size - 3) / ((2 - t) * (1 + t)))
+
+    observed = expected(probability)
+    scale = np.maximum(1, variance / np.where(observed > 0, observed, np.inf))
     outside, inside = np.full(probability.shape, limit), probability
     for _ in range(HALVINGS):
         t = (outside + inside) / 2
-        terms = 2 * mean_size - 1 - (3 * mean_size - 3) / ((2 - t) * (1 + t))
-        within = (probability - t) ** 2 <= z * z * t * (1 - t) / pairs * terms
+        within = (probability - t) ** 2 <= z * z * scale * expected(t)
         outside, inside = np.where(within, outside, t), np.where(within, t, inside)
     return inside
 
@@ -198,6 +209,17 @@ class _Column:
             return math.nan
         lost = int(self.smaller.sum()) + int(self.not_larger.sum())
         return (2 * pairs - lost) / (2 * pairs)
+
+    def variance(self) -> float:
+        """Estimated variance of `probability`, by DeLong; 0 if one sample is above the other."""
+        smaller, not_larger = (
+            np.searchsorted(self.second, self.first, side) for side in ("left", "right")
+        )
+        of_first = (smaller + not_larger) / (2 * len(self.second))
+        of_second = (self.smaller + self.not_larger) / (2 * len(self.first))
+        return float(
+            of_first.var(ddof=1) / len(self.first) + of_second.var(ddof=1) / len(self.second)
+        )
 
     def p_value(self) -> float:
         """Two-sided p-value of the Mann-Whitney test; 1 if all values are equal."""

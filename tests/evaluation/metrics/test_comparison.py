@@ -37,18 +37,28 @@ def test_probability_counts_every_pair(missing):
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_interval_is_newcombe_s(level):
+@pytest.mark.parametrize("spread", [1.0, 0.01])
+def test_interval_is_newcombe_s(level, spread):
     """The ends solve (p - t)^2 = z^2 V(t), by a root finder of SciPy."""
     scipy = pytest.importorskip("scipy")
     one, other = samples(missing=0.2)
+    one = spread * one
     result = probability_of_improvement(one, other, level=level)
     z = scipy.stats.norm.ppf((1 + level) / 2)
     for column, p in enumerate(result.probability):
-        m, n = (np.isfinite(values[:, column]).sum() for values in (one, other))
+        x, y = (values[np.isfinite(values[:, column]), column] for values in (one, other))
+        m, n = len(x), len(y)
+        wins = (x[:, None] > y) + (x[:, None] == y) / 2
+        variance = wins.mean(axis=1).var(ddof=1) / m + wins.mean(axis=0).var(ddof=1) / n
 
-        def excess(t, p=p, m=m, n=n):
+        def expected(t, m=m, n=n):
             terms = m + n - 1 - (1.5 * (m + n) - 3) / ((2 - t) * (1 + t))
-            return (p - t) ** 2 - z**2 * t * (1 - t) / (m * n) * terms
+            return t * (1 - t) / (m * n) * terms
+
+        scale = max(1, variance / expected(p))
+
+        def excess(t, p=p, expected=expected, scale=scale):
+            return (p - t) ** 2 - z**2 * scale * expected(t)
 
         ends = [scipy.optimize.brentq(excess, *between) for between in ((1e-9, p), (p, 1 - 1e-9))]
         np.testing.assert_allclose([result.low[column], result.high[column]], ends, rtol=1e-9)
