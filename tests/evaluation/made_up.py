@@ -1,5 +1,7 @@
 """Records and results whose numbers are made up, for tests of what is written of them."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from evaluation.records import COLUMNS, Records
@@ -51,6 +53,13 @@ def run(seed, lifetimes=9, blocks=9):
     columns["predicted_level"][:] = random.integers(0, 4, shape)
     about = {"agent": f"agent {seed}", "seed": 0, "lifetimes": lifetimes}
     return Records(plan, columns, np.array([0, 3], np.int32), metadata=about)
+
+
+def turned(records):
+    """The same records with the level where the unchanged task was, and the other way round."""
+    plan = records.schedule
+    blocks = [replace(block, parameters=() if block.parameters else LEVEL) for block in plan.blocks]
+    return replace(records, schedule=replace(plan, blocks=tuple(blocks)))
 
 
 def trials(seed, visibilities=(0, 1)):

@@ -44,7 +44,7 @@ VALUES = (
     ComparisonRow("203 hard", "pd", MEAN, OTHER_MEAN, 0.25, 0.5, 0.125, MEAN),
     SCORE,
     Capability({"share": SCORE}, {"mean": SCORE}),
-    CurveTransfer("a", "b", 0.5, 0.25, 0.75, 3),
+    CurveTransfer("pd", "a", "b", 0.5, 0.25, 0.75, 3),
     Chart("x", [1.0], {"a": [2.0]}, {"a": [[1.0], [3.0]]}, [(0.0, 1.0, "novel")]),
     Rate(100, 2.0, 3.0, 2),
     SAMPLES[0],

@@ -14,6 +14,7 @@ from evaluation.train.curve import LearningCurve
 from tests.evaluation import made_up
 
 ONE, OTHER = made_up.run(0, 9, 7), made_up.run(1, 9, 7)
+TURNED = made_up.turned(ONE)
 TRIALS, BASELINE = made_up.trials(0, (0,)), made_up.trials(1, (0,))
 
 
@@ -27,7 +28,7 @@ REPORTS = {
     "novelty": lambda seed: summarise_novelty(ONE, seed).to_json(),
     "compare": lambda seed: compare_records(ONE, OTHER, seed=seed).to_json(),
     "score": scores,
-    "transfer": lambda seed: [one.to_json() for one in between_tasks([ONE, OTHER], seed=seed)],
+    "transfer": lambda seed: [one.to_json() for one in between_tasks([ONE, TURNED], seed=seed)],
     "trials": lambda seed: analyse(TRIALS, BASELINE, seed=seed, resamples=200).to_json(),
     "curve": lambda seed: LearningCurve.of(ONE, seed).rows(),
 }

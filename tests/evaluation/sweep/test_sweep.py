@@ -239,7 +239,7 @@ def test_a_unit_that_fails_is_tried_again_and_stops_no_other(whole, tmp_path, mo
     assert count is not None
     output = capsys.readouterr().err
     assert "unit 2, attempt 2: ArithmeticError: no number; trying again" in output
-    assert "unit 5 failed 3 times: ArithmeticError: no number" in output
+    assert "unit 5 failed, attempts: 3: ArithmeticError: no number" in output
     assert [one.unit for one in notes.failed(plan)] == [5]
     status = sweep.status(plan)
     assert (status.done, len(status.failed)) == (11, 1)
