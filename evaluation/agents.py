@@ -155,8 +155,9 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
     """
     if (agent, env) in _FITTING:
         return
+    keys = jax.random.split(jax.random.key(0), 2)
     try:
-        jax.eval_shape(partial(contract.check_functions, agent, env, params), jax.random.key(0))
+        jax.eval_shape(partial(contract.check_functions, agent, env, params), keys)
     except Exception as error:  # functions of an agent may raise anything
         reason = " ".join(errors.message_of(error).split())[:200]
         line = _line(error, file_of(name))

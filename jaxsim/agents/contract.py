@@ -4,6 +4,7 @@ Engines select and batch what agents return, which hides a wrong type: a memory 
 returns as float32 would be cut to whole numbers.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -35,23 +36,34 @@ def check_agent(agent: object) -> None:
         raise TypeError(f"agent is {agent!r}; it must be an Agent, as jaxsim.agents.get('pd') is")
 
 
-def check_functions(agent: Agent, env: Env, params: Params, key: jax.Array) -> None:
-    """Call each function of an agent once and check what it returns; for traced code.
+def check_functions(agent: Agent, env: Env, params: Params, keys: jax.Array) -> None:
+    """Call each function of an agent, in a batch as engines do, and check what it returns.
 
     Args:
       agent: pure agent.
       env: environment that it plays, or that it learns in.
       params: of the environment.
-      key: of all that is drawn.
+      keys: (N,) of all that is drawn; for traced code.
 
     Raises:
       TypeError: a memory or an answer of another form than engines need.
       ValueError: an action that is no integer.
       Exception: what the functions of the agent raise.
     """
+
+    def first(key: jax.Array) -> Memory:
+        memory = agent.init(key)
+        check_memory("init", memory, memory)
+        return memory
+
+    jax.vmap(partial(_check_with_memory, agent, env, params))(keys, jax.vmap(first)(keys))
+
+
+def _check_with_memory(
+    agent: Agent, env: Env, params: Params, key: jax.Array, memory: Memory
+) -> None:
+    """Check the functions that are given a memory."""
     observation = env.observe(env.start(key, params))
-    memory = agent.init(key)
-    check_memory("init", memory, memory)
     check_memory("assign", agent.assign(memory, jnp.uint32(0)), memory)
     one, true = jnp.int32(1), jnp.bool_(True)
     check_memory("enter", agent.enter(memory, Entry(one, one, one, true, true)), memory)

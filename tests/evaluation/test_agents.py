@@ -107,6 +107,10 @@ def test_an_agent_whose_numbers_have_other_shapes_is_refused(act, words):
     agents.check_fit(replace(agent, act=none), "mine", env, params)
 
 
+def call_back(memory, key):
+    return jax.pure_callback(lambda m: m, jax.ShapeDtypeStruct((), jnp.int32), memory)
+
+
 def read_nothing(memory, episodes):
     return memory + episodes.nothing
 
@@ -123,6 +127,7 @@ def read_nothing(memory, episodes):
         ({"learn": lambda memory, episodes: memory + 0.5}, "`learn` has float32 of shape"),
         ({"learn": lambda memory, episodes: episodes.length}, r"`learn` has int32 of shape \(1,\)"),
         ({"learn": read_nothing}, "has no attribute 'nothing'"),
+        ({"begin": call_back}, "vmap is only supported for the pure_callback primitive when"),
         ({"trace": lambda *a: "text", "learn": lambda memory, episodes: memory}, "text"),
     ],
 )
