@@ -174,9 +174,7 @@ def improvement_rows(samples: int) -> Iterator[JsonObject]:
             yield {**setting, "methods": cells}
 
 
-def rows(
-    samples: int, statistics: Collection[str] = (*STATISTICS, IMPROVEMENT)
-) -> Iterator[JsonObject]:
+def rows(samples: int, statistics: Collection[str]) -> Iterator[JsonObject]:
     """Coverage by statistic, distribution and number of lifetimes."""
     for statistic, methods in STATISTICS.items():
         if statistic not in statistics:

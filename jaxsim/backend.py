@@ -34,8 +34,8 @@ LOOPS_AS_TRACED: dict[str, str | bool] = {
     "xla_disable_hlo_passes": "while-loop-invariant-code-motion,simplify-while-loops"
 }
 """Options of XLA for programs on a processor. Each of the two passes copies all computations of a
-loop several times, which takes up to a fifth of the time that compiling takes, and makes no program
-of lanes faster: their loops carry little more than what changes."""
+loop several times, which takes up to a fifth of the time that compiling takes. Programs of level
+200, 208 hard, `mpc` and `ppo` are as fast without them, and give the same lengths of episodes."""
 
 WHOLE_LOOPS: dict[str, str | bool] = {
     "xla_cpu_use_fusion_emitters": False,

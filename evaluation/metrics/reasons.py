@@ -120,7 +120,7 @@ class Reason(enum.IntEnum):
     NOT_REPORTED_IN_BLOCK = 213, "the agent did not report novelty before the block ended"
     ALL_NOVEL = 214, "the lifetime has no episode in the unchanged world"
     NO_LEVEL = 215, "the change here is not a level of the novelty catalogue"
-    FEW_DETECTED = 216, "the novelty was found in fewer than half of the trials"
+    FEW_DETECTED = 216, "the novelty was detected in fewer than half of the trials"
 
 
 CUSTOM: Final = 1000

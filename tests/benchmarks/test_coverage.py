@@ -29,7 +29,7 @@ def test_percentiles_are_those_of_resampled_lifetimes():
         for rows in zip(*drawn, strict=True)
     ]
     expected = np.quantile(shares, [0.025, 0.975], axis=0)
-    # Two sets of 1,000 resamples.
+    # An end of 1,000 resamples has a standard error of some .01; these are two such sets.
     np.testing.assert_allclose(coverage._percentiles(first, second), expected, atol=0.04)
 
 

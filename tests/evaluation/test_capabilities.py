@@ -113,7 +113,7 @@ def test_transfer_between_syllabi_is_an_area_between_curves():
     assert transfer.area == pytest.approx(0.25 * 3 / 4) and transfer.lifetimes == 3
     assert between_tasks([both]) == []
     # A task that is trained again does not show what it gains from another one.
-    assert between_tasks([run(1, 2, 1)]) == [] and len(between_tasks([one, run(2, 1, 2)])) == 0
+    assert between_tasks([run(1, 2, 1)]) == between_tasks([one, run(2, 1, 2)]) == []
     stranger = replace(one, metadata={"agent": "another"})
     assert between_tasks([stranger, both]) == []
     assert [pair.agent for pair in between_tasks([stranger, one, both])] == [both.metadata["agent"]]
@@ -214,8 +214,8 @@ def test_a_finished_run_that_is_resumed_keeps_its_memories_and_logs_nothing_agai
     assert cli.main(words) == 0
     saved, logs = sorted(Path("kept/checkpoints").iterdir()), list(Path("data/logs").iterdir())
     assert saved and len(logs) == 1
-    forgotten = [word for word in words if word != "--keep-memory"]
-    assert cli.main([*forgotten, "--resume"]) == 0
+    without_option = [word for word in words if word != "--keep-memory"]
+    assert cli.main([*without_option, "--resume"]) == 0
     assert sorted(Path("kept/checkpoints").iterdir()) == saved
     assert list(Path("data/logs").iterdir()) == logs
     # A kill before the results are there leaves the end saved, and the log is missing.

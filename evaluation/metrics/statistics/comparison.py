@@ -58,7 +58,7 @@ def probability_of_improvement(
 
     Unpaired, every lifetime of the first agent is compared with every lifetime of the second; the
     interval is Newcombe's score interval, widened where DeLong's estimate of the variance is larger
-    than its own, and the test is that of Mann and Whitney (normal approximation with corrections
+    than Newcombe's, and the test is that of Mann and Whitney (normal approximation with corrections
     for ties and for continuity). Paired, each lifetime is compared with the other agent's lifetime
     at the same position; the interval is Wilson's of the share of pairs, and the test is the exact
     sign test. Lifetimes without a value, and pairs with a missing value, are left out.

@@ -576,12 +576,13 @@ def test_median_delays_with_trials_cut_off():
 
 @pytest.mark.parametrize("trials", range(2, 60))
 def test_the_median_delay_does_not_depend_on_rounding(trials):
-    """With nothing cut off it is the lower median; with half never found, the last that is."""
+    """With nothing cut off it is the lower median; with half never detected, the last that is."""
     delay, once = np.arange(trials), np.ones((1, trials))
     every = np.ones(trials, bool)
     assert kaplan_meier_median(delay, every, once).tolist() == [-(-trials // 2) - 1]
-    both, half = np.append(delay, np.full(trials, trials)), np.arange(2 * trials) < trials
-    assert kaplan_meier_median(both, half, np.ones((1, 2 * trials))).tolist() == [trials - 1]
+    censored = np.append(delay, np.full(trials, trials))
+    detected, twice = np.arange(2 * trials) < trials, np.ones((1, 2 * trials))
+    assert kaplan_meier_median(censored, detected, twice).tolist() == [trials - 1]
 
 
 def test_confusion_of_instances():
