@@ -151,7 +151,7 @@ class Checkpoints:
         self._started_at = self._saved_at = self.clock()
         self._blocks_saved, self._seconds_before = 0, 0.0
         self._lock: int | None = None
-        self._resumed_at_end = self._was_over = False
+        self._resumed_at_end = self._was_over = self._made_folder = False
 
     @property
     def was_over(self) -> bool:
@@ -176,6 +176,7 @@ class Checkpoints:
           ValueError: another process is using the directory.
           TimeOver: the time of the run was over already.
         """
+        self._made_folder = not self.out.exists()
         self.out.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         for folder in (self.out, self.folder):
@@ -230,10 +231,14 @@ class Checkpoints:
             store.remove(self.folder)
 
     def close(self) -> None:
-        """Release the lock of the directory."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        """Release the lock of the directory, and remove it if this run left nothing in it."""
+        if self._lock is None:
+            return
+        if self._made_folder:
+            with contextlib.suppress(OSError):  # not empty
+                self.out.rmdir()
+        os.close(self._lock)
+        self._lock = None
 
     def _elapsed(self) -> float:
         return self._seconds_before + self.clock() - self._started_at

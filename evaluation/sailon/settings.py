@@ -273,15 +273,16 @@ def settings_from_ini(source: str, content: str) -> ExperimentSettings:
     parts of the original, such as its database, are ignored.
 
     Raises:
-      ExperimentError: not an ini file, or a value that is not allowed, with its line.
+      ExperimentError: with its line; the text is neither JSON nor an ini file, or a value is not
+        allowed.
     """
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(content, source)
     except configparser.Error as error:
         line = getattr(error, "lineno", None) or next(iter(getattr(error, "errors", [])), (1,))[0]
-        reason = " ".join(str(error.message).split())
-        raise ExperimentError(source, line, 1, f"not an ini file: {reason}") from error
+        reason = "neither a JSON object nor an ini file: " + " ".join(str(error.message).split())
+        raise ExperimentError(source, line, 1, reason) from error
     sections = sorted(parser.sections(), key=lambda name: name.lower() != DOMAIN)
     options: dict[str, str] = {}
     for values in [*(parser[name] for name in sections), parser.defaults()]:

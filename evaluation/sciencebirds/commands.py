@@ -102,8 +102,9 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
 
 def _add_serve(parts: Commands) -> None:
     serve = add_command(parts, "serve", "run trials for an agent behind a TCP port", SERVE_EXAMPLES)
-    serve.add_argument("--config", type=Path, metavar="FILE", help="trials to run")
-    serve.add_argument(
+    trials = serve.add_mutually_exclusive_group()
+    trials.add_argument("--config", type=Path, metavar="FILE", help="trials to run")
+    trials.add_argument(
         "--config-meta",
         type=Path,
         metavar="FILE",

@@ -129,6 +129,9 @@ def _job(arguments: argparse.Namespace) -> "TrainingRun":
 
     task, parameters = task_of(arguments.task, arguments.difficulty, arguments.set)
     course = TrainingCourse(task, parameters, arguments.eval_every, arguments.eval_episodes)
+    logs = chosen_folder(arguments.l2data)
+    if arguments.log_lifetime and logs is None:
+        raise ValueError("log-lifetime needs a folder: name it with --l2data, or in $L2DATA")
     return TrainingRun(
         course=course,
         out=arguments.out,
@@ -144,9 +147,7 @@ def _job(arguments: argparse.Namespace) -> "TrainingRun":
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
         rows=load_rows(arguments.metric),
-        logging=Logging.of(
-            chosen_folder(arguments.l2data), arguments.log_lifetime or [arguments.lifetime_idx]
-        ),
+        logging=Logging.of(logs, arguments.log_lifetime or [arguments.lifetime_idx]),
     )
 
 

@@ -269,10 +269,20 @@ def test_nothing_was_saved_yet(make):
     kept = make(resume=True, say=lines.append)
     assert kept.begin(snapshot) is None
     kept.close()
-    (kept.out / ".checkpoints-00c0ffee.partial").mkdir()
+    (kept.out / ".checkpoints-00c0ffee.partial").mkdir(parents=True)
     assert make(resume=True).begin(snapshot) is None
     assert list(kept.out.iterdir()) == []
     assert lines == [f"nothing was saved in {kept.out}: starting at the beginning"]
+
+
+def test_a_folder_in_which_nothing_was_saved_is_left_as_it_was(make):
+    for exists in (False, True):
+        kept = make()
+        if exists:
+            kept.out.mkdir()
+        kept.begin(snapshot)
+        kept.close()
+        assert kept.out.exists() is exists
 
 
 def test_a_new_run_removes_what_was_there(make):

@@ -121,6 +121,12 @@ def test_what_is_wrong_is_said_in_a_line(words, message, tmp_path, monkeypatch, 
     assert not (tmp_path / "runs").exists()
 
 
+def test_trials_are_named_in_one_way(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        jaxsim("serve", "--config-meta", "m.xml", "--config", "c.xml")
+    assert "--config: not allowed with argument --config-meta" in capsys.readouterr().err
+
+
 def test_a_port_that_is_taken_is_said_in_a_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configMeta.xml").write_text((EXAMPLES / "sequences.xml").read_text())

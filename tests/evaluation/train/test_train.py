@@ -98,11 +98,13 @@ def test_tasks_of_the_command_line(arguments, expected):
         (["Toy", "--checkpoint-every", "5"], "checkpoint-every is '5'; it must be a time"),
         (["Toy", "--checkpoint-blocks", "0"], "checkpoint-blocks is 0; it must be at least 1"),
         (["Toy", "--resume", "--overwrite"], "pass one of them"),
+        (["Toy", "--log-lifetime", "0"], "log-lifetime needs a folder .* --l2data"),
         (["Toy", "--out", "."], "is not empty; choose another or pass --overwrite"),
     ],
 )
 def test_wrong_input(tmp_path, monkeypatch, capfd, arguments, words):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("L2DATA", raising=False)
     (tmp_path / "mine").write_text("")
     given = {"--agent": LEARNER, "--out": "out"}
     rest = [w for name, value in given.items() if name not in arguments for w in (name, value)]
