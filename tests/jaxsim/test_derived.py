@@ -43,20 +43,19 @@ def _world():
     def play(params):
         """What reports show of their speeds, and the reports."""
         key = jax.random.key(3)
-        observation, state = env.reset(key, params)
 
         def tick(carry, number):
-            observation, state, evidence, before, action, report = carry
-            first = number == 0
+            state, evidence, before = carry
+            first = number == 0  # the tick without a push that `reset` plays
+            action = jnp.where(first, 0, jnp.array([0, 1, 3, 2, 4])[number % 5])
+            report, state, *_ = env.step(jax.random.fold_in(key, number), state, action, params)
+            after = see(report)
             shown = derived.follow(
-                evidence, Transition(before, action, report, first), jnp.bool_(True)
+                evidence, Transition(before, action, after, first), jnp.bool_(True)
             )
-            now = jnp.array([1, 3, 2, 4, 0])[number % 5]
-            new, state, *_ = env.step(jax.random.fold_in(key, number), state, now, params)
-            return (new, state, shown.evidence, report, now, see(new)), (shown, report)
+            return (state, shown.evidence, after), (shown, after)
 
-        nothing = Sighting.nothing()
-        start = (observation, state, SpeedEvidence.none(), nothing, jnp.int32(0), see(observation))
+        start = env.start(key, params), SpeedEvidence.none(), Sighting.nothing()
         return jax.lax.scan(tick, start, jnp.arange(TICKS))[1]
 
     return play

@@ -66,17 +66,21 @@ def reports():
     def episode(memory, key, params, known):
         hint = NoveltyHint(jnp.where(known, 0, -1), *(jnp.int32(-1),) * 4)
         memory = agent.begin(agent.tell(memory, hint), key)
-        observation, state = env.reset(key, params)
 
         def tick(carry, _):
-            memory, observation, state, done, probability = carry
+            memory, state, action, probability = carry
+            observation, state, *_ = env.step(key, state, action, params)
             action, prediction, after = agent.act(memory, observation, key)
-            next_observation, state_after, _, ended, cut, _ = env.step(key, state, action, params)
-            following = after, next_observation, state_after, ended | cut, prediction.probability
-            return jax.tree.map(partial(jnp.where, done), carry, following), None
+            decided = after, action, prediction.probability
+            undecided = memory, action, probability
+            memory, action, probability = jax.tree.map(
+                partial(jnp.where, state.done), undecided, decided
+            )
+            return (memory, state, action, probability), None
 
-        start = memory, observation, state, jnp.asarray(False), jnp.float32(0)
-        (memory, *_, probability), _ = jax.lax.scan(tick, start, None, length=200)
+        # The first of 201 ticks has no push, as in `reset`.
+        start = memory, env.start(key, params), jnp.int32(0), jnp.float32(0)
+        (memory, *_, probability), _ = jax.lax.scan(tick, start, None, length=201)
         return memory, (memory.detector, probability)
 
     batch = jax.jit(jax.vmap(episode, in_axes=(0, 0, 0, None)))

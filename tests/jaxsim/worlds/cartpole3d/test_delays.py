@@ -29,14 +29,13 @@ def program(slots):
 
     @jax.jit
     def play(keys, actions, params):
-        first, state = env.reset(keys, params)
-
         def tick(state, action):
             observation, state, *_ = env.step(keys, state, action, params)
             return state, observation
 
-        _, later = jax.lax.scan(tick, state, actions)
-        return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later)
+        # As `reset` does: a tick without a push comes first.
+        pushes = jnp.concatenate([jnp.zeros_like(actions[:1]), actions])
+        return jax.lax.scan(tick, env.start(keys, params), pushes)[1]
 
     return play
 
