@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -247,6 +248,11 @@ class Checkpoints:
         limited = self.seconds is not None and self._elapsed() >= self.seconds
         return limited and episodes in self.ends
 
+    def _blocks_until(self, episodes: int) -> list[int]:
+        """Number of episodes played in each block, up to the one that is being played."""
+        begins = [0, *self._blocks.tolist()]
+        return [min(end, episodes) - begin for begin, end in pairwise(begins) if begin < episodes]
+
     def _blocks_done(self, episodes: int) -> int:
         return int(np.searchsorted(self._blocks, episodes, side="right"))
 
@@ -271,6 +277,7 @@ class Checkpoints:
     def _save(self, snapshot: Snapshot, episodes: int) -> Path:
         about = {
             "episodes": episodes,
+            "blocks": digest(self._blocks_until(episodes)),
             "seconds": round(self._elapsed(), 3),
             "configuration": dict(self.configuration),
             "versions": versions(),
@@ -291,6 +298,11 @@ class Checkpoints:
         if episodes > total:
             raise store.CheckpointError(
                 f"checkpoint {step} is after episode {episodes:,}, but the run is to have {total:,}"
+            )
+        if manifest.get("blocks") != digest(self._blocks_until(episodes)):
+            raise store.CheckpointError(
+                f"checkpoint {step} is after episode {episodes:,} of a run with other blocks; a "
+                "training that has played a shorter last stretch cannot be made longer"
             )
         snapshot = store.load(step, manifest, start())
         self._seconds_before = manifest.get("seconds", 0.0)

@@ -18,8 +18,9 @@ from evaluation.metrics import DEFAULT_WINDOW, Numbers, Reason, syllabus_scores
 from evaluation.metrics.numerics import masked_mean
 from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import bootstrap_interval
+from evaluation.metrics.statistics.bootstrap import UNBOUNDED, Bounds
 from evaluation.metrics.statistics.summary import of_share
-from evaluation.metrics.table import BY_NAME, CAPABILITIES, SHARES
+from evaluation.metrics.table import BY_NAME, CAPABILITIES, SHARES, bounds_of
 from evaluation.records import Records
 from evaluation.report.blocks import lifetime_metrics
 from evaluation.report.entries import number
@@ -96,7 +97,10 @@ def lifetime_scores(
 
 
 def capability_scores(
-    runs: Sequence[Mapping[str, Numbers]], rows: Sequence[MetricRow] = (), seed: int = 0
+    runs: Sequence[Mapping[str, Numbers]],
+    rows: Sequence[MetricRow] = (),
+    seed: int = 0,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> dict[str, Capability]:
     """Average the scores of lifetimes to a score for each core capability.
 
@@ -104,24 +108,28 @@ def capability_scores(
       runs: one mapping per syllabus, metric -> (L,) scores; see `lifetime_scores`.
       rows: custom metrics that are among them.
       seed: of the bootstrap.
+      bounds: of metrics by name; `bounds_of(rows)` if None.
 
     Returns:
       The capabilities that have a metric with a value, in the order of `CAPABILITIES`.
     """
     table = {**BY_NAME, **{row.name: row for row in rows}}
+    limits = bounds_of(rows) if bounds is None else bounds
     names = [name for name in dict.fromkeys(name for run in runs for name in run) if name in table]
     scores: dict[str, dict[str, CapabilityScore]] = {}
     averages: dict[str, dict[str, CapabilityScore]] = {}
     for capability in CAPABILITIES:
         members = [name for name in names if table[name].capability == capability]
-        by_name = {name: _score([run.get(name) for run in runs], (name,), seed) for name in members}
+        by_name = {
+            name: _score([run.get(name) for run in runs], (name,), seed, limits) for name in members
+        }
         scores[capability] = {name: s for name, s in by_name.items() if np.isfinite(s.value)}
         units: dict[str, list[str]] = {}
         for name in scores[capability]:
             if table[name].direction == "higher":
                 units.setdefault(table[name].unit or "no unit", []).append(name)
         averages[capability] = {
-            unit: _score([_mean_of(run, members) for run in runs], tuple(members), seed)
+            unit: _score([_mean_of(run, members) for run in runs], tuple(members), seed, limits)
             for unit, members in units.items()
         }
     return {
@@ -143,17 +151,27 @@ def _mean_of(run: Mapping[str, Numbers], names: Sequence[str]) -> Numbers | None
 
 
 def _interval(
-    scores: npt.NDArray[np.float64], names: Sequence[str], seed: int
+    scores: npt.NDArray[np.float64],
+    names: Sequence[str],
+    seed: int,
+    limits: Mapping[str, Bounds],
 ) -> tuple[float, float]:
     """Interval of the mean over lifetimes; of one metric, that of the report."""
-    interval = bootstrap_interval(scores, seed, method="calibrated")
+    lows, highs = zip(*(limits.get(name, UNBOUNDED) for name in names), strict=True)
+    bounds = np.min(lows), np.max(highs)
+    interval = bootstrap_interval(scores, seed, method="calibrated", bounds=bounds)
     mean = Numbers(np.nanmean(scores), interval.reasons, interval.low, interval.high)
     if SHARES.issuperset(names):
         mean = of_share(mean, scores, np.isfinite(scores).sum())
     return float(np.asarray(mean.low)), float(np.asarray(mean.high))
 
 
-def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) -> CapabilityScore:
+def _score(
+    runs: Sequence[Numbers | None],
+    names: tuple[str, ...],
+    seed: int,
+    limits: Mapping[str, Bounds],
+) -> CapabilityScore:
     """Mean over syllabi of the means over lifetimes, with its interval.
 
     Source: G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), for the interval of a sum.
@@ -163,7 +181,7 @@ def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) ->
     if not values:
         return CapabilityScore(np.nan, np.nan, np.nan, 0, names)
     means = np.array([np.nanmean(scores) for scores in values])
-    ends = np.array([_interval(scores, names, seed) for scores in values])
+    ends = np.array([_interval(scores, names, seed, limits) for scores in values])
     below, above = map(float, np.sqrt(np.sum((means[:, None] - ends) ** 2, axis=0)))
     mean, count = float(means.mean()), len(values)
     return CapabilityScore(mean, mean - below / count, mean + above / count, count, names)

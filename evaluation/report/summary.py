@@ -134,6 +134,6 @@ def summarise_records(
     detection = novelty_scores(records)
     novelty = None if detection is None else summarise_scores(records, detection, seed)
     whole = {**scores, **lifelong.lifetime, **({} if detection is None else detection.lifetime)}
-    capabilities = capability_scores([whole], rows, seed)
+    capabilities = capability_scores([whole], rows, seed, bounds)
     numbers = blocks, syllabus, summarise_lifelong(lifelong, ranges, seed, bounds), novelty
     return Report(records, measure, window, *numbers, tuple(rows), capabilities)

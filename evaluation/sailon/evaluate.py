@@ -219,8 +219,8 @@ class EvaluationResults:
     @property
     def steps(self) -> int:
         """Environment steps that were played."""
-        tables = {table.metadata["agent"]: table for table in (self.agent, self.baseline)}
-        return sum(int(tables[name].rows["length"].sum()) for name in self.seconds)
+        played = (self.agent, self.baseline)[: len(self.seconds)]
+        return sum(int(table.rows["length"].sum()) for table in played)
 
 
 def run(

@@ -113,7 +113,7 @@ class ExperimentSettings:
         for name in ("samples", "split"):
             if self.novelty_list is None and getattr(self, name) is not None:
                 value = getattr(self, name)
-                raise ValueError(f"{name!r} is {value!r}; it needs 'novelty_list'")
+                raise ValueError(f"{name!r} is {value!r}; it needs 'novelty_list', or --novelties")
 
     @property
     def before(self) -> int:

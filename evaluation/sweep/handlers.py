@@ -52,8 +52,9 @@ def summary(plan: "Plan") -> list[str]:
         f"{about['name']}: {about['cells']:,} cells in {about['packs']:,} packs, "
         f"{about['units']:,} units of about {about['minutes']:g} min, "
         f"{about['programs']:,} programs",
-        f"at most {about['most_steps']:,} environment steps and {hours:,.2f} hours of one process; "
-        f"{about['rows']:,} rows; {about['bytes'] / 2**30:.1f} GiB of memory a process",
+        f"at most {about['most_steps']:,} environment steps, {hours:,.2f} hours of one process "
+        f"without compiling; {about['rows']:,} rows; {about['bytes'] / 2**30:.1f} GiB of memory a "
+        "process",
         f"to play it: jaxsim sweep run {plan.folder}",
     ]
 

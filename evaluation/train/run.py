@@ -118,15 +118,10 @@ class TrainingRun(Playing):
             "eval-every": course.every,
             "eval-episodes": course.evaluation,
         }
-        # A longer course does not contain a shorter last stretch.
-        rest = course.last_stretch(self.most_episodes)
-        configuration = self.configuration(
-            content | ({"last-stretch": rest} if rest else {}), player
-        )
         return Checkpoints(
             self.out,
             schedule.block_counts().tolist(),
-            configuration,
+            self.configuration(content, player),
             self.files,
             self.pace,
             resume=self.resume,

@@ -10,7 +10,6 @@ import pytest
 import jaxsim
 from benchmarks import clairvoyant
 
-
 PUSHES = [
     {"actions/sign": -0.5},
     {"force": 30.0, "actions/scale_y": -2.0},

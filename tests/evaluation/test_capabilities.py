@@ -16,6 +16,7 @@ from evaluation.l2m.report2019.table import load_table
 from evaluation.logs import home
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import bootstrap_interval, wilson
+from evaluation.metrics.table import bounds_of
 from evaluation.records import read_run
 from evaluation.report.capabilities import capability_scores, lifetime_scores
 from evaluation.report.transfer import between_tasks
@@ -73,6 +74,20 @@ def test_of_one_syllabus_it_is_the_interval_of_the_report(lifetimes):
     assert (score.low, score.high) == pytest.approx((float(interval.low), float(interval.high)))
     (none,) = capability_scores([{"mean": numbers(values[:1])}]).values()
     assert np.isnan([none.metrics["mean"].low, none.metrics["mean"].high]).all()
+
+
+def test_intervals_stay_within_the_bounds_of_their_metrics():
+    scores = {"mean": numbers(np.array([0.0, 0.1, 0.9])), "cdt": numbers(np.array([0.9, 0.1, 1.0]))}
+    bounds = bounds_of(unit=True)
+    found = {}
+    for capability in capability_scores([scores], bounds=bounds).values():
+        found |= capability.metrics
+        for average in capability.averages.values():
+            assert average.low >= 0
+            assert average.high <= 1
+    assert (found["mean"].low, found["cdt"].high) == (0, 1)
+    (free,) = capability_scores([{"mean": scores["mean"]}]).values()
+    assert free.metrics["mean"].low < 0  # a performance may have any range unless told otherwise
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])

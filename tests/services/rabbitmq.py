@@ -4,19 +4,15 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.ports import free_port
+
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 USER = "rabbitmq"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 class Broker:
@@ -85,14 +81,11 @@ class Broker:
 
     def stop(self) -> None:
         pid = int(self.pid_file.read_text())
-        os.kill(pid, signal.SIGTERM)
-        for _ in range(300):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, 0)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+            for _ in range(300):
                 time.sleep(0.1)
-                continue
-            break
-        else:
+                os.kill(pid, 0)
             os.kill(pid, signal.SIGKILL)
         self.pid_file.unlink(missing_ok=True)
 

@@ -115,7 +115,7 @@ def test_checkpoints_of_a_training(tmp_path):
         **SETTINGS,
         "agent": "pd",
         "knows": "hash",
-        "schedule": {**course, "eval-episodes": 2, "last-stretch": 2},
+        "schedule": {**course, "eval-episodes": 2},
     }
     assert training_run(tmp_path).keeper(job.schedule, TRAINED, STOP, say).seconds is None
 

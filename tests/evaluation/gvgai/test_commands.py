@@ -18,6 +18,7 @@ from evaluation.gvgai.server import LOOPBACK
 from evaluation.gvgai.track import default_track, loads
 from tests.evaluation.gvgai.scripted import track
 from tests.evaluation.gvgai.wire import Peer
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 AGENT = """
@@ -94,7 +95,7 @@ def test_an_agent_that_is_disqualified_is_an_error(files, capsys):
 
 def test_a_server_and_a_client(files, capsys):
     out, codes = files / "served", []
-    port = _free_port()
+    port = free_port()
 
     def serve():
         codes.append(run("serve", "--track", files / "track.json", "--port", port, "--out", out))
@@ -110,7 +111,7 @@ def test_a_server_and_a_client(files, capsys):
 
 
 def test_several_clients_have_a_directory_each(files, capsys):
-    out, codes, port = files / "served", [], _free_port()
+    out, codes, port = files / "served", [], free_port()
     words = ("--track", files / "track.json", "--port", port, "--out", out, "--sessions", "2")
     thread = threading.Thread(target=lambda: codes.append(run("serve", *words)))
     thread.start()
@@ -153,13 +154,6 @@ def test_a_server_that_is_ended_in_a_level_keeps_its_records(files):
     assert "jaxsim: ended by SIGTERM" in err and "Traceback" not in err
     assert records.read(out / "records.parquet").columns["length"].shape[1] >= 1
     assert len(read_results(out / "results.jsonl")) >= 1
-
-
-def _free_port():
-    import socket
-
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def _until_it_listens(attempt):

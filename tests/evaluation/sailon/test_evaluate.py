@@ -116,6 +116,19 @@ def test_a_baseline_that_acts_as_the_agent_does_is_not_played(calls, tmp_path, a
     assert list(evaluation.seconds) == [agent]
 
 
+def test_an_agent_of_a_file_may_have_any_name(calls, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom jaxsim import agents\n"
+        "agent = replace(agents.get('random'), name='own')\n"
+    )
+    asked = replace(job(tmp_path / "out"), agent=str(file))
+    evaluation = evaluate.run(asked, asked.checked())
+    assert calls[0][1] == ["own", "pd"]
+    tables = evaluation.agent, evaluation.baseline
+    assert evaluation.steps == sum(table.rows["length"].sum() for table in tables)
+
+
 def test_a_button_is_half_of_a_short_trial(tmp_path):
     assert job(tmp_path).settings().pre_novel_episodes == 3
     assert job(tmp_path, episodes=60).settings().pre_novel_episodes == 20

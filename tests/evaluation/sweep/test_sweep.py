@@ -408,8 +408,8 @@ def test_every_number_of_a_plan_is_printed():
     }
     assert handlers.summary(SimpleNamespace(manifest=about, folder="sweep")) == [
         "s: 1,001 cells in 1,002 packs, 1,003 units of about 2.5 min, 1,004 programs",
-        "at most 1,005 environment steps and 1.50 hours of one process; 1,006 rows; 1.5 GiB of "
-        "memory a process",
+        "at most 1,005 environment steps, 1.50 hours of one process without compiling; 1,006 rows; "
+        "1.5 GiB of memory a process",
         "to play it: jaxsim sweep run sweep",
     ]
 

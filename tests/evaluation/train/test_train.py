@@ -98,7 +98,7 @@ def test_tasks_of_the_command_line(arguments, expected):
         (["Toy", "--checkpoint-every", "5"], "checkpoint-every is '5'; it must be a time"),
         (["Toy", "--checkpoint-blocks", "0"], "checkpoint-blocks is 0; it must be at least 1"),
         (["Toy", "--resume", "--overwrite"], "pass one of them"),
-        (["Toy", "--log-lifetime", "0"], "log-lifetime needs a folder .* --l2data"),
+        (["Toy", "--log-lifetime", "0"], "log-lifetime needs a folder: .* --l2data"),
         (["Toy", "--out", "."], "is not empty; choose another or pass --overwrite"),
     ],
 )
@@ -339,7 +339,17 @@ def test_a_run_that_ended_with_a_short_stretch_is_not_made_longer(tmp_path, capf
     assert train(out=out, episodes=8) == 0
     assert LearningCurve.of(records.read(out / "records.parquet")).episodes.tolist() == [0, 6, 8]
     assert train("--resume", out=out, episodes=12) == 2
-    assert "schedule.last-stretch is 2 in it and missing now" in capfd.readouterr().err
+    assert "has played a shorter last stretch cannot be made longer" in capfd.readouterr().err
+    assert train("--resume", out=out, episodes=14) == 2  # its last stretch is as short
+    assert "has played a shorter last stretch cannot be made longer" in capfd.readouterr().err
+
+
+def test_a_run_of_whole_stretches_is_made_longer_by_a_short_one(trained, tmp_path):
+    whole, longer = tmp_path / "whole" / "out", tmp_path / "longer" / "out"
+    assert train(out=longer) == 0
+    assert train("--resume", out=longer, episodes=14) == 0
+    assert train(out=whole, episodes=14) == 0
+    assert written(longer) == written(whole)
 
 
 @pytest.mark.parametrize(
