@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench gpu-check siege mutants test test-long test-nightly test-services test-sb3 test-mutants lint format format-check typecheck wheel-check docs lock clean
+.PHONY: help install demo bench gpu-check siege mutants test test-long test-all test-nightly test-services test-sb3 test-mutants lint format format-check typecheck wheel-check docs lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ test: install ## Run the tests, but for those that take minutes each
 
 test-long: install ## Run the tests that take minutes: every level against the original, the hunts
 	$(PYTEST) -m 'long and not nightly'
+
+test-all: install ## Run the tests of `make test` and `make test-long` in one go, which compiles less
+	$(PYTEST) -m 'not nightly and not service'
 
 test-nightly: install ## Run the largest tests, which `.ci/run` leaves out: 100,000 episodes, mixtures of every level
 	$(PYTEST) -m nightly

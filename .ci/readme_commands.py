@@ -41,7 +41,7 @@ PAGES = (
     "docs/sweeps.md",
     "docs/view.md",
 )
-# .ci/run has run these by the time it comes here.
+# .ci/run has run these by the time it comes here; the tests of `make test` as part of all tests.
 DONE_BEFORE = ("make", "make demo", "make install", "make test")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)")
 

@@ -49,10 +49,12 @@ class Programs:
 
     Args:
       env: an environment, see `jaxsim.env.Env`.
+      uncompiled: whether a step without compilation is checked as well, which can take minutes
+        where a step has long loops.
     """
 
-    def __init__(self, env: Env) -> None:
-        self.env = env
+    def __init__(self, env: Env, *, uncompiled: bool = True) -> None:
+        self.env, self.uncompiled = env, uncompiled
         self.reset, self.step = _Counted(env.reset), _Counted(env.step)
         self.start, self.observe = jax.jit(env.start), jax.jit(env.observe)
         self.vmapped = jax.jit(jax.vmap(env.step))
@@ -433,7 +435,7 @@ def _check_other_ways(programs: Programs, params: Params, history: list[_Step]) 
         alone = (one.keys[index], *_lane((one.state, one.action, params), index))
         result = programs.other_sizes(*alone)
         _check_close(result, _lane(one.result, index), f"lane {index} alone, and in the batch")
-        if index == 0 and programs.fresh:
+        if index == 0 and programs.fresh and programs.uncompiled:
             with jax.disable_jit():
                 plain = programs.env.step(*alone)
             _check_close(plain, result, "without jit, and with it")

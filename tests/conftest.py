@@ -5,6 +5,7 @@ of any size up to `WIDTH` lanes are padded to it.
 """
 
 import functools
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -59,6 +60,17 @@ def compiling(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         hurry(patch, wanted=request.node.get_closest_marker("optimised") is None)
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage a tenth as often, and never look at what all tests share.
+
+    Tracing makes so many objects that Python collected garbage for an eighth of the processor's
+    time of tests: 6.3 of 61 to 86 s of 67 tests, and 2.0 s now.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,6 +11,7 @@ import jaxsim
 from benchmarks import catalogue
 from jaxsim.testing import Programs, check_env
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, SAME_START
+from jaxsim.worlds.cartpole3d.types import UNROLLED
 
 pytestmark = [pytest.mark.optimised, pytest.mark.slow, pytest.mark.long]
 
@@ -26,7 +27,9 @@ def checked(crowded):
         if name in one_difficulty_each() and name.startswith(CROWDED) == crowded:
             catalogue.add_to(by_program, name, *jaxsim.make(env_id, values))
     for group in by_program.values():
-        programs = Programs(group.env)
+        # Without compilation, the loops over contacts of stacked slots take minutes.
+        uncompiled = getattr(group.env.config, "max_blocks", 0) <= UNROLLED
+        programs = Programs(group.env, uncompiled=uncompiled)
         cases |= {name: (programs, params) for name, params in group.params.items()}
     return cases
 
