@@ -52,6 +52,20 @@ def parameter(text: str) -> tuple[str, JsonValue]:
         return path, value
 
 
+def parameters_of(texts: Iterable[str]) -> dict[str, JsonValue]:
+    """Read parameters of a task, by path; see `parameter`.
+
+    Raises:
+      ValueError: a path that is given twice, or as `parameter`.
+    """
+    values: dict[str, JsonValue] = {}
+    for path, value in map(parameter, texts):
+        if path in values:
+            raise ValueError(f"--set gives {path} twice; leave one out")
+        values[path] = value
+    return values
+
+
 def command_line(words: Iterable[str], options: Iterable[tuple[str, object, object]]) -> str:
     """Quote a command for a shell; results record the command that made them.
 

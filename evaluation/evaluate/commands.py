@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.arguments import Commands, add_command, parameter
+from evaluation.arguments import Commands, add_command, parameters_of
 from evaluation.files import check_output_file, write_json
 from evaluation.json_types import JsonObject
 from evaluation.report import terminal
@@ -71,7 +71,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
         arguments.task,
         _numbers(arguments.level),
         tuple(part.strip() for part in arguments.difficulty.split(",")),
-        dict(map(parameter, arguments.set)),
+        parameters_of(arguments.set),
         arguments.episodes,
         arguments.seed,
     )

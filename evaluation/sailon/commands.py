@@ -9,7 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import Commands, add_command, add_metric, add_out, add_speed, parameter
+from evaluation.arguments import (
+    Commands,
+    add_command,
+    add_metric,
+    add_out,
+    add_speed,
+    parameters_of,
+)
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import hearing
 from evaluation.report import terminal
@@ -149,7 +156,7 @@ def _add_world(part: argparse.ArgumentParser) -> None:
 
 def _world(arguments: argparse.Namespace) -> dict[str, Any]:
     """Settings that these options give."""
-    pairs = tuple(sorted(dict(parameter(text) for text in arguments.set).items()))
+    pairs = tuple(sorted(parameters_of(arguments.set).items()))
     if arguments.split not in (None, "known", "held-out"):
         raise ValueError(f"--split is {arguments.split!r}; it must be known or held-out")
     split = arguments.split and arguments.split.replace("-", " ")

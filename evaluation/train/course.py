@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluation.arguments import parameter
+from evaluation.arguments import parameters_of
 from evaluation.schedule import Block, Mode, Parameters, Schedule, level_variant
 from jaxsim import registry
 from jaxsim.inputs import check_whole
@@ -122,7 +122,7 @@ def task_of(name: str, difficulty: str | None, values: Sequence[str]) -> tuple[s
       ValueError: an unknown task or difficulty, or no value where one should be. Parameters are
         checked when the task is made.
     """
-    pairs = dict(map(parameter, values))
+    pairs = parameters_of(values)
     if not name.isdecimal():
         spec = registry.spec(name)
         if difficulty is not None:

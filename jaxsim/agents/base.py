@@ -24,7 +24,7 @@ UNNAMED = -1
 class NoveltyPrediction:
     """Novelty prediction of an agent after an observation."""
 
-    level: jax.Array  # () int32, 0 (none) to 10
+    level: jax.Array  # () int32, digit of a level as in hints: 3 for 103 and 203; 0 for none
     probability: jax.Array  # () that the world has changed, in [0, 1]
     threshold: jax.Array  # () probability from which it counts as a detection
 

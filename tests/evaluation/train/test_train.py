@@ -79,6 +79,7 @@ def test_tasks_of_the_command_line(arguments, expected):
         (["Toy", "--difficulty", "hard"], "Toy has no difficulties; the levels of CartPole3D"),
         (["200", "--agent", "checkpoint:"], "names no directory; write checkpoint:DIR"),
         (["Toy", "--set", "target"], "has no value; write PATH=VALUE"),
+        (["Toy", "--set", "target=1", "--set", "target=2"], "--set gives target twice"),
         (["Toy", "--set", "target=9"], "'target' is 9; it must be a whole number from 0 to 4"),
         (["Toy", "--agent", "bandti"], "unknown agent 'bandti'; did you mean 'bandit'"),
         (["Toy", "--agent", "checkpoint:absent"], "absent is not a directory with checkpoints"),
