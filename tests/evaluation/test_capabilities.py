@@ -79,13 +79,13 @@ def test_of_one_syllabus_it_is_the_interval_of_the_report(lifetimes):
 def test_intervals_stay_within_the_bounds_of_their_metrics():
     scores = {"mean": numbers(np.array([0.0, 0.1, 0.9])), "cdt": numbers(np.array([0.9, 0.1, 1.0]))}
     bounds = bounds_of(unit=True)
-    found = {}
+    by_name = {}
     for capability in capability_scores([scores], bounds=bounds).values():
-        found |= capability.metrics
+        by_name |= capability.metrics
         for average in capability.averages.values():
             assert average.low >= 0
             assert average.high <= 1
-    assert (found["mean"].low, found["cdt"].high) == (0, 1)
+    assert (by_name["mean"].low, by_name["cdt"].high) == (0, 1)
     (free,) = capability_scores([{"mean": scores["mean"]}]).values()
     assert free.metrics["mean"].low < 0  # a performance may have any range unless told otherwise
 

@@ -120,11 +120,11 @@ def test_an_agent_of_a_file_may_have_any_name(calls, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         "from dataclasses import replace\nfrom jaxsim import agents\n"
-        "agent = replace(agents.get('random'), name='own')\n"
+        "agent = replace(agents.get('random'), name='mover')\n"
     )
     asked = replace(job(tmp_path / "out"), agent=str(file))
     evaluation = evaluate.run(asked, asked.checked())
-    assert calls[0][1] == ["own", "pd"]
+    assert calls[0][1] == ["mover", "pd"]
     tables = evaluation.agent, evaluation.baseline
     assert evaluation.steps == sum(table.rows["length"].sum() for table in tables)
 
