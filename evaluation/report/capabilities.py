@@ -100,7 +100,7 @@ def capability_scores(
     runs: Sequence[Mapping[str, Numbers]],
     rows: Sequence[MetricRow] = (),
     seed: int = 0,
-    bounds: Mapping[str, Bounds] | None = None,
+    unit: bool = False,
 ) -> dict[str, Capability]:
     """Average the scores of lifetimes to a score for each core capability.
 
@@ -108,13 +108,13 @@ def capability_scores(
       runs: one mapping per syllabus, metric -> (L,) scores; see `lifetime_scores`.
       rows: custom metrics that are among them.
       seed: of the bootstrap.
-      bounds: of metrics by name; `bounds_of(rows)` if None.
+      unit: whether performance lies between 0 and 1, as for `bounds_of`.
 
     Returns:
       The capabilities that have a metric with a value, in the order of `CAPABILITIES`.
     """
     table = {**BY_NAME, **{row.name: row for row in rows}}
-    limits = bounds_of(rows) if bounds is None else bounds
+    limits = bounds_of(rows, unit)
     names = [name for name in dict.fromkeys(name for run in runs for name in run) if name in table]
     scores: dict[str, dict[str, CapabilityScore]] = {}
     averages: dict[str, dict[str, CapabilityScore]] = {}
@@ -129,8 +129,8 @@ def capability_scores(
             if table[name].direction == "higher":
                 units.setdefault(table[name].unit or "no unit", []).append(name)
         averages[capability] = {
-            unit: _score([_mean_of(run, members) for run in runs], tuple(members), seed, limits)
-            for unit, members in units.items()
+            name: _score([_mean_of(run, members) for run in runs], tuple(members), seed, limits)
+            for name, members in units.items()
         }
     return {
         capability: Capability(averages[capability], by_name)

@@ -153,7 +153,6 @@ def _add_score(commands: Commands) -> None:
 def _score(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation.files import write_json
-    from evaluation.metrics.table import bounds_of
     from evaluation.records import UNIT_MEASURES, read_run
     from evaluation.report.capabilities import capability_scores, lifetime_scores
     from evaluation.report.custom import load_rows
@@ -166,8 +165,8 @@ def _score(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{twice[0]} is given twice; its lifetimes would count twice")
     runs = [read_run(path) for path in arguments.runs]
     scores = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
-    bounds = bounds_of(rows, arguments.measure in UNIT_MEASURES)
-    capabilities = capability_scores(scores, rows, arguments.seed, bounds)
+    unit = arguments.measure in UNIT_MEASURES
+    capabilities = capability_scores(scores, rows, arguments.seed, unit)
     transfer = between_tasks(runs, arguments.measure, arguments.seed)
     if arguments.json:
         content = {

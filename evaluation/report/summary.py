@@ -129,11 +129,12 @@ def summarise_records(
     lifelong = lifelong_metrics(records, measure, ranges, rows)
     metrics = lifetime_metrics(records, measure, window) | dict(lifelong.custom_blocks)
     scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
-    bounds = bounds_of(rows, measure in UNIT_MEASURES)
+    unit = measure in UNIT_MEASURES
+    bounds = bounds_of(rows, unit)
     blocks, syllabus = (summarise_all(m, seed, bounds=bounds) for m in (metrics, scores))
     detection = novelty_scores(records)
     novelty = None if detection is None else summarise_scores(records, detection, seed)
     whole = {**scores, **lifelong.lifetime, **({} if detection is None else detection.lifetime)}
-    capabilities = capability_scores([whole], rows, seed, bounds)
+    capabilities = capability_scores([whole], rows, seed, unit)
     numbers = blocks, syllabus, summarise_lifelong(lifelong, ranges, seed, bounds), novelty
     return Report(records, measure, window, *numbers, tuple(rows), capabilities)

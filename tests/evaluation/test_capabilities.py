@@ -16,7 +16,6 @@ from evaluation.l2m.report2019.table import load_table
 from evaluation.logs import home
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import bootstrap_interval, wilson
-from evaluation.metrics.table import bounds_of
 from evaluation.records import read_run
 from evaluation.report.capabilities import capability_scores, lifetime_scores
 from evaluation.report.transfer import between_tasks
@@ -78,9 +77,8 @@ def test_of_one_syllabus_it_is_the_interval_of_the_report(lifetimes):
 
 def test_intervals_stay_within_the_bounds_of_their_metrics():
     scores = {"mean": numbers(np.array([0.0, 0.1, 0.9])), "cdt": numbers(np.array([0.9, 0.1, 1.0]))}
-    bounds = bounds_of(unit=True)
     by_name = {}
-    for capability in capability_scores([scores], bounds=bounds).values():
+    for capability in capability_scores([scores], unit=True).values():
         by_name |= capability.metrics
         for average in capability.averages.values():
             assert average.low >= 0

@@ -130,7 +130,7 @@ COMMANDS = {
         {"statistics": ""},
     ),
     "train": Command(
-        "train 203 --out x",
+        "train 203 --out x --l2data there",
         (LOAD_ROWS, CONFIGURE, "evaluation.train.run.TrainingRun.check"),
         SAVED
         | {
@@ -140,9 +140,9 @@ COMMANDS = {
             "eval-every": "8",
             "eval-episodes": "6",
         }
-        | {"episodes": "48", "minutes": "9", "l2data": "there"},
+        | {"episodes": "48", "minutes": "9"},
         SAVED_NAMES
-        | {"log-lifetime": "lifetimes", "l2data": "logging folder lifetimes log_format"}
+        | {"log-lifetime": "lifetimes"}
         | {"difficulty": "parameters"}
         | {"set": "parameters", "eval-every": "every", "eval-episodes": "evaluation"},
     ),
@@ -181,7 +181,7 @@ COMMANDS = {
             "evaluation.report.transfer.between_tasks",
         ),
         {"measure": "length", "window": "5", "seed": "5", "metric": "m.py"},
-        {"measure": "measure measure", "seed": "seed seed", "metric": "texts"},
+        {"measure": "measure measure unit", "seed": "seed seed", "metric": "texts"},
     ),
     "l2m aggregate": Command(
         "l2m aggregate a",
