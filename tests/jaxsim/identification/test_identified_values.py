@@ -94,7 +94,8 @@ CASES = {
     "late pushes": Case("usual", early=2),
 }
 QUICK = ("aimed", "late", "wide blocks and noisy positions", "heavy and turned", "dropped")
-"""Cases that are in `make test`; the others take longer, and most of their fits are in these."""
+"""Cases that are in `make test`; the others, which take longer, are in `make test-nightly`: most of
+their fits are in these."""
 TICK = 1.5 / 96  # of the ticks that are fitted to: one may be explained or not by rounding
 DEVIATION_RTOL = 0.02  # a fit may end a step earlier or later, by rounding
 VALUE_RTOL, DEVIATIONS = 1e-3, 0.1
@@ -102,7 +103,7 @@ VALUE_RTOL, DEVIATIONS = 1e-3, 0.1
 
 
 def marked(name):
-    return pytest.param(name, marks=[pytest.mark.long] * (name not in QUICK))
+    return pytest.param(name, marks=[pytest.mark.nightly] * (name not in QUICK))
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import jax
 import numpy as np
@@ -70,6 +71,12 @@ def worlds():
     return record(NOVELTIES)
 
 
+@pytest.fixture(scope="module")
+def identified(worlds):
+    """What is identified in a world, by its name."""
+    return cache(lambda name: identify(worlds[name]))
+
+
 @pytest.mark.slow
 def test_nothing_is_named_in_the_nominal_world(simple):
     result = identify(simple[NOMINAL])
@@ -82,9 +89,9 @@ def test_nothing_is_named_in_the_nominal_world(simple):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NOVELTIES if name not in ("gravity", "three")])
-def test_families_and_values_are_those_of_the_world(worlds, name):
+def test_families_and_values_are_those_of_the_world(identified, name):
     novelty = NOVELTIES[name]
-    result = identify(worlds[name])
+    result = identified(name)
     assert result.families == novelty.families
     assert result.words == novelty.words
     assert not result.none_of_these
@@ -98,14 +105,14 @@ def test_families_and_values_are_those_of_the_world(worlds, name):
 @pytest.mark.parametrize(
     ("name", "path", "value"), [("speed", "blocks/speed_max", 14.0), ("start", "start/push", 8.0)]
 )
-def test_deviations_of_draws_cover_the_errors(worlds, name, path, value):
-    estimate = identify(worlds[name]).values[path]
+def test_deviations_of_draws_cover_the_errors(identified, name, path, value):
+    estimate = identified(name).values[path]
     assert abs(estimate.value - value) < 4 * estimate.deviation
     assert estimate.deviation < 0.3 * value
 
 
 @pytest.mark.long
-def test_many_episodes_of_which_few_show_anything(worlds):
+def test_many_episodes_of_which_few_show_anything(worlds, identified):
     whole = worlds["spread"]
     first = [
         ObservedEpisode(
@@ -116,13 +123,13 @@ def test_many_episodes_of_which_few_show_anything(worlds):
     ]
     result = identify([*first, *whole])
     assert result.families == ("bounce_spread",)
-    draws = identify(whole).values["walls/bounce_spread"].value * EPISODES / (EPISODES + 1)
+    draws = identified("spread").values["walls/bounce_spread"].value * EPISODES / (EPISODES + 1)
     assert result.values["walls/bounce_spread"].value == pytest.approx(draws, rel=0.05)
 
 
 @pytest.mark.long
-def test_three_changes_of_a_tick_are_none_of_these(worlds):
-    result = identify(worlds["three"])
+def test_three_changes_of_a_tick_are_none_of_these(identified):
+    result = identified("three")
     assert result.none_of_these
     assert set(result.families) < set(NOVELTIES["three"].families)
 
