@@ -345,15 +345,22 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
         np.testing.assert_array_equal(best.lean_x, plan.lean_x[:, np.array([0, 4, 3])])
 
 
-@pytest.mark.long
-def test_a_batch_decides_as_each_lane_by_itself(lanes32):
+@pytest.fixture(scope="module")
+def decided(lanes32):
+    """A compiled decision of `LANES` lanes, what it is given, and its results."""
     observation, _, _ = started(lanes32, 203, "hard")
-    observation = jax.tree.map(lambda leaf: leaf[:3], observation)
-    keys = jax.random.split(KEY, 3)
+    observation = jax.tree.map(lambda leaf: leaf[:LANES], observation)
+    keys = jax.random.split(KEY, LANES)
     agent = agents.get("mpc")
     memory = jax.vmap(agent.init)(keys)
-    action, prediction, after = jax.jit(jax.vmap(agent.act))(memory, observation, keys)
-    alone = jax.jit(agent.act)
+    act = jax.jit(jax.vmap(agent.act))
+    return act, (memory, observation, keys), act(memory, observation, keys)
+
+
+@pytest.mark.long
+def test_a_batch_decides_as_each_lane_by_itself(decided):
+    _, (memory, observation, keys), (action, prediction, after) = decided
+    alone = jax.jit(agents.get("mpc").act)
     for i in range(3):
         expected, _, kept = alone(lane(memory, i), lane(observation, i), keys[i])
         assert int(expected) == int(action[i])
@@ -519,14 +526,8 @@ def test_a_screen_sees_which_plans_a_block_comes_near_to():
 
 
 @pytest.mark.long
-def test_what_a_lane_plans_depends_on_no_other(lanes32):
-    observation, _, _ = started(lanes32, 203, "hard")
-    observation = jax.tree.map(lambda leaf: leaf[:LANES], observation)
-    keys = jax.random.split(KEY, LANES)
-    agent = agents.get("mpc")
-    memory = jax.vmap(agent.init)(keys)
-    act = jax.jit(jax.vmap(agent.act))
-    action, _, after = act(memory, observation, keys)
+def test_what_a_lane_plans_depends_on_no_other(decided):
+    act, (memory, observation, keys), (action, _, after) = decided
     order = np.random.default_rng(0).permutation(LANES)
     order[: LANES // 2] = order[0]  # as many lanes with one neighbour, over and over
     observation, keys = jax.tree.map(lambda leaf: leaf[order], (observation, keys))
