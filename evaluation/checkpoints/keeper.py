@@ -299,7 +299,9 @@ class Checkpoints:
             raise store.CheckpointError(
                 f"checkpoint {step} is after episode {episodes:,}, but the run is to have {total:,}"
             )
-        if manifest.get("blocks") != digest(self._blocks_until(episodes)):
+        # Checkpoints of before have none, and name a shorter last stretch among the settings.
+        blocks = digest(self._blocks_until(episodes))
+        if manifest.get("blocks", blocks) != blocks:
             raise store.CheckpointError(
                 f"checkpoint {step} is after episode {episodes:,} of a run with other blocks; a "
                 "training that has played a shorter last stretch cannot be made longer"

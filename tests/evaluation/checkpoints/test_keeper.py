@@ -253,6 +253,17 @@ def test_a_run_goes_on_from_its_newest_checkpoint(make):
     assert lines == [f"resuming after episode 16 of 50, from {kept.folder / '0000000016'}"]
 
 
+def test_a_checkpoint_from_before_blocks_were_saved_is_resumed(make, monkeypatch):
+    save = store.save
+
+    def without_blocks(folder, state, about):
+        return save(folder, state, {name: about[name] for name in about if name != "blocks"})
+
+    monkeypatch.setattr(store, "save", without_blocks)
+    left(make)
+    assert make(resume=True).begin(snapshot).rounds == 16
+
+
 def test_blocks_are_counted_from_the_checkpoint_that_a_run_goes_on_from(make):
     left(make, 22)  # two blocks are over
     kept = make(resume=True, pace=Pace(seconds=None, blocks=1))
