@@ -219,8 +219,9 @@ class EvaluationResults:
     @property
     def steps(self) -> int:
         """Environment steps that were played."""
-        played = (self.agent, self.baseline)[: len(self.seconds)]
-        return sum(int(table.rows["length"].sum()) for table in played)
+        # A baseline that acts as the agent does is not played, and comes last.
+        tables = (self.agent, self.baseline)[: len(self.seconds)]
+        return sum(int(table.rows["length"].sum()) for table in tables)
 
 
 def run(

@@ -18,6 +18,7 @@ from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import bootstrap_interval, wilson
 from evaluation.records import read_run
 from evaluation.report.capabilities import capability_scores, lifetime_scores
+from evaluation.report.summary import summarise_records
 from evaluation.report.transfer import between_tasks
 from evaluation.schedule import Block, Schedule
 from tests.evaluation import toy
@@ -86,6 +87,16 @@ def test_intervals_stay_within_the_bounds_of_their_metrics():
     assert (by_name["mean"].low, by_name["cdt"].high) == (0, 1)
     (free,) = capability_scores([{"mean": scores["mean"]}]).values()
     assert free.metrics["mean"].low < 0  # a performance may have any range unless told otherwise
+
+
+def test_intervals_of_a_report_stay_within_the_range_of_the_performance():
+    records = made_up(3)
+    records.columns["performance"][:] = np.array([[0.0], [0.1], [0.9]])
+    for measure, bounded in (("performance", True), ("reward", False)):
+        records.columns["reward"][:] = records.columns["performance"]
+        capabilities = summarise_records(records, measure).capabilities
+        low = capabilities["continual_learning"].metrics["mean"].low
+        assert (low == 0) == bounded and (low < 0) != bounded
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])

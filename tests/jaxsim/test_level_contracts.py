@@ -11,23 +11,25 @@ import jaxsim
 from benchmarks import catalogue
 from jaxsim.testing import Programs, check_env
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, SAME_START
+from jaxsim.worlds.cartpole3d.types import UNROLLED
 
 pytestmark = [pytest.mark.optimised, pytest.mark.slow, pytest.mark.long]
 
-CROWDED = ("CartPole3D 108 ", "CartPole3D 208 ")
-"""Their programs, of stacked slots, take minutes to compile; `test_crowd.py` checks such slots."""
+CROWDED = "CartPole3D 208 "
+"""Its program, of stacked slots, takes minutes to compile; `test_crowd.py` checks such slots."""
 
 
 @cache
 def checked(crowded):
-    """Parameters and shared programs by case, of levels 108 and 208 or of all others."""
+    """Parameters and shared programs by case, of level 208 or of all other levels."""
     by_program, cases = {}, {}
     for name, env_id, values in catalogue.cases():
         if name in one_difficulty_each() and name.startswith(CROWDED) == crowded:
             catalogue.add_to(by_program, name, *jaxsim.make(env_id, values))
     for group in by_program.values():
         # Without compilation, the loops over contacts of stacked slots take minutes.
-        programs = Programs(group.env, uncompiled=not crowded)
+        uncompiled = getattr(group.env.config, "max_blocks", 0) <= UNROLLED
+        programs = Programs(group.env, uncompiled=uncompiled)
         cases |= {name: (programs, params) for name, params in group.params.items()}
     return cases
 

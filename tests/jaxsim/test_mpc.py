@@ -346,7 +346,7 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def decided(lanes32):
+def decision_of_a_batch(lanes32):
     """A compiled decision of `LANES` lanes, what it is given, and its results."""
     observation, _, _ = started(lanes32, 203, "hard")
     observation = jax.tree.map(lambda leaf: leaf[:LANES], observation)
@@ -358,8 +358,8 @@ def decided(lanes32):
 
 
 @pytest.mark.long
-def test_a_batch_decides_as_each_lane_by_itself(decided):
-    _, (memory, observation, keys), (action, prediction, after) = decided
+def test_a_batch_decides_as_each_lane_by_itself(decision_of_a_batch):
+    _, (memory, observation, keys), (action, prediction, after) = decision_of_a_batch
     alone = jax.jit(agents.get("mpc").act)
     for i in range(3):
         expected, _, kept = alone(lane(memory, i), lane(observation, i), keys[i])
@@ -526,8 +526,8 @@ def test_a_screen_sees_which_plans_a_block_comes_near_to():
 
 
 @pytest.mark.long
-def test_what_a_lane_plans_depends_on_no_other(decided):
-    act, (memory, observation, keys), (action, _, after) = decided
+def test_what_a_lane_plans_depends_on_no_other(decision_of_a_batch):
+    act, (memory, observation, keys), (action, _, after) = decision_of_a_batch
     order = np.random.default_rng(0).permutation(LANES)
     order[: LANES // 2] = order[0]  # as many lanes with one neighbour, over and over
     observation, keys = jax.tree.map(lambda leaf: leaf[order], (observation, keys))

@@ -71,10 +71,9 @@ def reports():
             memory, state, action, probability = carry
             observation, state, *_ = env.step(key, state, action, params)
             action, prediction, after = agent.act(memory, observation, key)
-            decided = after, action, prediction.probability
-            undecided = memory, action, probability
+            decision = after, action, prediction.probability
             memory, action, probability = jax.tree.map(
-                partial(jnp.where, state.done), undecided, decided
+                partial(jnp.where, state.done), (memory, action, probability), decision
             )
             return (memory, state, action, probability), None
 

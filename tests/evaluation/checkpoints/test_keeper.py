@@ -1,10 +1,12 @@
 """When a run is saved, where it resumes, and what it refuses to resume from."""
 
+import contextlib
 import errno
 import os
 import re
 import signal
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -262,6 +264,18 @@ def test_a_checkpoint_from_before_blocks_were_saved_is_resumed(make, monkeypatch
     monkeypatch.setattr(store, "save", without_blocks)
     left(make)
     assert make(resume=True).begin(snapshot).rounds == 16
+
+
+@pytest.mark.parametrize(("first", "fits"), [(8, True), (3, False)])
+def test_only_blocks_before_the_checkpoint_must_be_those_of_the_run(make, first, fits):
+    left(make, 5)  # in the first block, of 10 episodes
+    changed = replace(make(resume=True), blocks=[first, 50 - first])
+    with contextlib.closing(changed):
+        if fits:
+            assert changed.begin(snapshot).rounds == 5
+        else:
+            with pytest.raises(CheckpointError, match="after episode 5 of a run with other blocks"):
+                changed.begin(snapshot)
 
 
 def test_blocks_are_counted_from_the_checkpoint_that_a_run_goes_on_from(make):

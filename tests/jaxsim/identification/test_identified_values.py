@@ -94,7 +94,7 @@ CASES = {
     "late pushes": Case("usual", early=2),
 }
 QUICK = ("aimed", "late", "wide blocks and noisy positions", "heavy and turned", "dropped")
-"""Cases that are in `make test`; the others, which take longer, are in `make test-nightly`: most of
+"""Cases of `make test`. The remaining ones take longer and are in `make test-nightly`, as most of
 their fits are in these."""
 TICK = 1.5 / 96  # of the ticks that are fitted to: one may be explained or not by rounding
 DEVIATION_RTOL = 0.02  # a fit may end a step earlier or later, by rounding
