@@ -21,11 +21,15 @@ from evaluation.json_types import JsonMapping
 from evaluation.schedule import Schedule
 
 METADATA_KEY = b"jaxsim"
-MEASURES = ("performance", "reward", "length")
-"""Columns that metrics may be computed from."""
+MEASURE_BOUNDS = {
+    "performance": (0.0, 1.0),
+    "reward": (-np.inf, np.inf),
+    "length": (0.0, np.inf),
+}
+"""Columns that metrics may be computed from, with their smallest and largest possible value."""
 
-UNIT_MEASURES = ("performance",)
-"""Measures that lie between 0 and 1 by their definition."""
+MEASURES = tuple(MEASURE_BOUNDS)
+UNIT_MEASURES = tuple(name for name, bounds in MEASURE_BOUNDS.items() if bounds == (0.0, 1.0))
 
 COLUMNS: dict[str, type] = {
     "reward": np.float32,  # sum of the episode's rewards

@@ -67,7 +67,8 @@ class MetricRow:
         experiment, own.
       missing: why a number that is NaN is missing, for custom metrics.
       bounds: limits of its numbers by definition; for the unit "performance" they hold if
-        performance is between 0 and 1.
+        performance is between 0 and 1, for the family 3.1 if it lies within the range that is
+        normalised.
     """
 
     name: str

@@ -16,13 +16,27 @@ CAPABILITIES: Final = (
     "safety_and_monitoring",
 )
 """The core capabilities of the 2019 document, as named in `MetricRow.capability`."""
+SCALE: Final = 100
+OFFSET: Final = 1
+"""Normalised performance runs from `OFFSET` to `OFFSET` + `SCALE`."""
 _CL, _ANT, _, _, _SAFETY = CAPABILITIES
 _BLOCKS, _TASKS, _EXPERTS = ("blocks",), ("blocks", "tasks"), ("blocks", "tasks", "experts")
 _PREDICTS, _BASELINE = ("predictions",), ("baseline",)
 _PERFORMANCE, _EPISODES, _SHARE = "performance", "episodes", "share"
 _RATIO, _CONTRAST = "ratio", "contrast"  # without an effect 1, and 0
-_UNIT, _SIGNED = (0.0, 1.0), (-1.0, 1.0)
-_BOUNDS: Final = {_PERFORMANCE: _UNIT, _SHARE: _UNIT, _EPISODES: (0.0, float("inf"))}
+_UNIT, _SIGNED, _POSITIVE = (0.0, 1.0), (-1.0, 1.0), (0.0, float("inf"))
+_LOWEST, _HIGHEST = float(OFFSET), float(OFFSET + SCALE)
+_MOST_CONTRAST = (_HIGHEST - _LOWEST) / (_HIGHEST + _LOWEST)
+_NORMALISED: Final = "normalised performance"
+_BOUNDS: Final = {
+    _PERFORMANCE: _UNIT,
+    _SHARE: _UNIT,
+    _EPISODES: _POSITIVE,
+    _NORMALISED: (_LOWEST, _HIGHEST),
+    _RATIO: _POSITIVE,
+    _CONTRAST: (-_MOST_CONTRAST, _MOST_CONTRAST),
+}
+_NORMALISING: Final = "3.1"  # the family that is computed from normalised performance
 _FRAMEWORK, _EDITIONS, _TRANSFER = "l2m.framework2019:", "editions2019:", "transfer2019:"
 
 
@@ -60,7 +74,7 @@ def _lifelong(
     name: str, kernel: str, scope: Scope, unit: str, text: str, **extra: Any
 ) -> MetricRow:
     fields = {"needs": _TASKS, "source": _LIFELONG, "capability": _ANT} | extra
-    return _row("3.1", name, kernel, scope, "higher", unit, text, **fields)
+    return _row(_NORMALISING, name, kernel, scope, "higher", unit, text, **fields)
 
 
 def _pred(
@@ -77,7 +91,6 @@ def _trial(
     return _row("experiment", name, f"novelty.{kernel}", "trial", direction, unit, text, **fields)
 
 
-_NORMALISED: Final = "normalised performance"
 _SATURATION: Final = "performance_maintenance_saturation_value"
 _TIME: Final = "performance_maintenance_time_to_saturation"
 
@@ -124,9 +137,11 @@ METRICS: Final = (
     _lifelong("avg_eval_perf", "l2m.task_metrics:task_average", "task", _NORMALISED,
               "mean over test blocks", capability=_CL),
     _lifelong("perf_maintenance_mrlep", "l2m.task_metrics:maintenance", "task", _NORMALISED,
-              "later test minus the test that followed the last training"),
+              "later test minus the test that followed the last training",
+              bounds=(-float(SCALE), float(SCALE))),
     _lifelong("perf_maintenance_mrtlp", "l2m.task_metrics:maintenance", "task", _NORMALISED,
-              "later test minus the last tenth of the last training"),
+              "later test minus the last tenth of the last training",
+              bounds=(-float(SCALE), float(SCALE))),
     _lifelong("forward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", _RATIO,
               "test after training another task over the test before, the task not trained yet"),
     _lifelong("backward_transfer_ratio", "l2m.task_metrics:lifetime_transfer", "lifetime", _RATIO,
@@ -193,16 +208,16 @@ METRICS: Final = (
            heading="AMOC", bounds=_UNIT),
     _trial("amoc_delay", "detection:amoc_delay", "lower", "",
            "area under delay by false alarms over all thresholds, 0 is best", needs=_PREDICTS,
-           bounds=(0.0, float("inf")), source="Fawcett and Provost (1999)"),
+           bounds=_POSITIVE, source="Fawcett and Provost (1999)"),
     _trial("asymptotic_nrp", "reaction:reaction", "higher", "",
            "M3 (visibility 0), M4 (1): last episodes over the baseline's before novelty",
-           needs=_BASELINE, heading="NRP (M3, M4)"),
+           needs=_BASELINE, heading="NRP (M3, M4)", bounds=_POSITIVE),
     _trial("initial_nrp", "reaction:reaction", "higher", "",
            "M3.1, M4.1: first novel episodes over the baseline's before novelty", needs=_BASELINE,
-           heading="(M3.1, M4.1)"),
+           heading="(M3.1, M4.1)", bounds=_POSITIVE),
     _trial("overall_nrp", "reaction:reaction", "higher", "",
            "all episodes since the first novel one over the baseline's before novelty",
-           needs=_BASELINE),
+           needs=_BASELINE, bounds=_POSITIVE),
     _trial("opti", "reaction:reaction", "higher", "",
            "the agent's share of the summed performance of both after novelty, 0.5 is parity",
            needs=_BASELINE, heading="OPTI", bounds=_UNIT),
@@ -211,7 +226,8 @@ METRICS: Final = (
     _trial("apti", "reaction:reaction", "higher", "", "OPTI of the last episodes",
            needs=_BASELINE, bounds=_UNIT),
     _trial("apti_ratio", "reaction:reaction", "higher", "",
-           "the agent's sum over the baseline's, in the last episodes", needs=_BASELINE),
+           "the agent's sum over the baseline's, in the last episodes", needs=_BASELINE,
+           bounds=_POSITIVE),
     _trial("performance_pre", "reaction:reaction", "higher", _PERFORMANCE,
            "mean performance before novelty", heading="before"),
     _trial("performance_post", "reaction:reaction", "higher", _PERFORMANCE,
@@ -224,26 +240,28 @@ METRICS: Final = (
     _trial("gain", "reaction:reaction", "higher", _PERFORMANCE,
            "mean of the last episodes minus that of the first novel ones", bounds=_SIGNED),
     _trial("retained", "reaction:reaction", "higher", "",
-           "mean of the last episodes over the agent's mean before novelty"),
+           "mean of the last episodes over the agent's mean before novelty", bounds=_POSITIVE),
     _trial("robust", "reaction:reaction", "none", _SHARE,
            "NRM alpha: share of trials whose mean moves by less than 2 standard deviations",
            heading="NRM alpha"),
     _trial("robust_baseline", "reaction:reaction", "none", _SHARE,
            "NRM beta: NRM alpha of the baseline", needs=_BASELINE),
     _trial("deviation", "reaction:reaction", "lower", "",
-           "distance of the means before and after, in standard deviations of before"),
+           "distance of the means before and after, in standard deviations of before",
+           bounds=_POSITIVE),
     _trial("deviation_baseline", "reaction:reaction", "none", "",
            "distance of the baseline's means before and after, in standard deviations of before",
-           needs=_BASELINE),
+           needs=_BASELINE, bounds=_POSITIVE),
     _trial("level_accuracy", "characterisation:characterisation", "higher", _SHARE,
            "share of trials in which the most probable level is the true one", needs=_PREDICTS,
            heading="level named"),
     _trial("level_accuracy_found", "characterisation:characterisation", "higher", _SHARE,
            "level accuracy in the trials in which novelty is reported", needs=_PREDICTS),
     _trial("level_log_score", "characterisation:characterisation", "lower", "",
-           "mean of minus the logarithm of the true level's probability", needs=_PREDICTS),
+           "mean of minus the logarithm of the true level's probability", needs=_PREDICTS,
+           bounds=_POSITIVE),
     _trial("level_brier", "characterisation:characterisation", "lower", "",
-           "mean Brier score of the levels' probabilities", needs=_PREDICTS),
+           "mean Brier score of the levels' probabilities", needs=_PREDICTS, bounds=_POSITIVE),
     _trial("entity_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
            "share of trials whose entity is the generator's word", needs=_PREDICTS),
     _trial("attribute_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
@@ -260,15 +278,19 @@ SHARES: Final = frozenset(row.name for row in METRICS if row.unit == _SHARE)
 """Metrics that are yes or no, or the mean of such; their intervals are Wilson's."""
 
 
-def bounds_of(rows: Sequence[MetricRow] = (), unit: bool = False) -> dict[str, tuple[float, float]]:
-    """Bounds of all metrics by name.
+def bounds_of(
+    rows: Sequence[MetricRow] = (), unit: bool = False, in_range: bool | None = None
+) -> dict[str, tuple[float, float]]:
+    """Bounds of all metrics by name, without those that hold only under another condition.
 
     Args:
       rows: custom metrics.
-      unit: whether performance lies between 0 and 1; it is unbounded otherwise.
+      unit: whether performance lies between 0 and 1.
+      in_range: whether it lies within the range that is normalised; as ``unit`` if None.
     """
-    table = (*METRICS, *rows)
-    return {row.name: row.bounds for row in table if unit or row.unit != _PERFORMANCE}
+    in_range = unit if in_range is None else in_range
+    table = [row for row in METRICS if in_range or row.family != _NORMALISING]
+    return {row.name: row.bounds for row in (*table, *rows) if unit or row.unit != _PERFORMANCE}
 
 
 def names_of(family: str, *scopes: Scope) -> tuple[str, ...]:

@@ -17,8 +17,7 @@ from evaluation.json_types import JsonObject
 from evaluation.metrics import DEFAULT_WINDOW, Numbers, Reason, syllabus_scores
 from evaluation.metrics.numerics import masked_mean
 from evaluation.metrics.registry import MetricRow
-from evaluation.metrics.statistics import bootstrap_interval
-from evaluation.metrics.statistics.bootstrap import UNBOUNDED, Bounds
+from evaluation.metrics.statistics import UNBOUNDED, Bounds, bootstrap_interval
 from evaluation.metrics.statistics.summary import of_share
 from evaluation.metrics.table import BY_NAME, CAPABILITIES, SHARES, bounds_of
 from evaluation.records import Records
@@ -159,7 +158,7 @@ def _interval(
     """Interval of the mean over lifetimes; of one metric, that of the report."""
     lows, highs = zip(*(limits.get(name, UNBOUNDED) for name in names), strict=True)
     bounds = np.min(lows), np.max(highs)
-    interval = bootstrap_interval(scores, seed, method="calibrated", bounds=bounds)
+    interval = bootstrap_interval(scores, seed, bounds=bounds)
     mean = Numbers(np.nanmean(scores), interval.reasons, interval.low, interval.high)
     if SHARES.issuperset(names):
         mean = of_share(mean, scores, np.isfinite(scores).sum())

@@ -167,7 +167,7 @@ def _score(arguments: argparse.Namespace) -> int:
     scores = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
     unit = arguments.measure in UNIT_MEASURES
     capabilities = capability_scores(scores, rows, arguments.seed, unit)
-    transfer = between_tasks(runs, arguments.measure, arguments.seed)
+    transfer = between_tasks(runs, arguments.measure)
     if arguments.json:
         content = {
             "runs": [

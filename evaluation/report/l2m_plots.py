@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluation.metrics.statistics import bootstrap_interval, describe
-from evaluation.records import Records
+from evaluation.records import MEASURE_BOUNDS, Records
 from evaluation.schedule import Variant
 
 if TYPE_CHECKING:
@@ -469,7 +469,8 @@ def plot_records(records: Records, path: Path, measure: str = "performance", see
     joined = np.concatenate([grouped for _, grouped in blocks], axis=1)
     if not np.isfinite(joined).any():
         raise ValueError(f"no episode has a {measure} that is a finite number")
-    mean, interval = describe(joined).mean, bootstrap_interval(joined, seed)
+    interval = bootstrap_interval(joined, seed, bounds=MEASURE_BOUNDS[measure])
+    mean = describe(joined).mean
     figure, (axes,) = _figure(1, _records_title(records, measure, width), 11, 5)
     variants, numbers = records.schedule.variants, records.schedule.block_variants()
     colours = task_colours(_in_words(variant) for variant in variants)

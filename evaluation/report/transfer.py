@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.json_types import JsonObject
-from evaluation.metrics import bootstrap_interval
 from evaluation.metrics.abc_transfer import abc_transfer_matrix
+from evaluation.metrics.statistics import DEFAULT_LEVEL
 from evaluation.records import Records
 from evaluation.report.entries import number
 
@@ -21,9 +21,9 @@ class CurveTransfer:
       earlier: the task learned before.
       task: the task whose curves are compared.
       area: mean over lifetimes, in the unit of performance; above 0 if the earlier task helped.
-      low: lower end of its 95 % interval.
+      low: lower end of its 95 % interval, by Welch's t; NaN if either task order has one lifetime.
       high: upper end.
-      lifetimes: number of lifetimes.
+      lifetimes: number of lifetimes that learned the task after the other one.
     """
 
     agent: str
@@ -41,15 +41,12 @@ class CurveTransfer:
         return {**names, **ends, "lifetimes": self.lifetimes}
 
 
-def between_tasks(
-    runs: Sequence[Records], measure: str = "performance", seed: int = 0
-) -> list[CurveTransfer]:
+def between_tasks(runs: Sequence[Records], measure: str = "performance") -> list[CurveTransfer]:
     """Compare learning curves of tasks that are learned first and after another task.
 
     Args:
       runs: records of several syllabi.
       measure: column used as an episode's value.
-      seed: of the bootstrap.
 
     Returns:
       One `CurveTransfer` for each agent and each pair of consecutive trained tasks, of which the
@@ -61,13 +58,11 @@ def between_tasks(
     return [
         transfer
         for agent, group in by_agent.items()
-        for transfer in _of_agent(agent, group, measure, seed)
+        for transfer in _of_agent(agent, group, measure)
     ]
 
 
-def _of_agent(
-    agent: str, runs: Sequence[Records], measure: str, seed: int
-) -> Iterator[CurveTransfer]:
+def _of_agent(agent: str, runs: Sequence[Records], measure: str) -> Iterator[CurveTransfer]:
     """Compare the learning curves of one agent."""
     first: dict[str, list[np.ndarray]] = {}
     after: dict[tuple[str, str], list[np.ndarray]] = {}
@@ -84,10 +79,38 @@ def _of_agent(
             elif task not in trained:
                 after.setdefault((trained[-1], task), []).extend(curves)
             trained.append(task)
-    pairs = {pair: curves for pair, curves in after.items() if pair[1] in first}
-    for (earlier, task), areas in abc_transfer_matrix(first, pairs, divisions=1).items():
-        whole = areas[:, 0]
-        interval = bootstrap_interval(whole, seed)
-        ends = float(interval.low), float(interval.high)
-        mean = float(np.nanmean(whole))
-        yield CurveTransfer(agent, earlier, task, mean, *ends, len(whole))
+    for (earlier, task), curves in after.items():
+        if task not in first:
+            continue
+        length = min(map(len, [*curves, *first[task]]))
+        baselines = [curve[:length] for curve in first[task]]
+        areas, around = (_areas(earlier, task, baselines, group) for group in (curves, baselines))
+        mean = float(np.nanmean(areas))
+        yield CurveTransfer(agent, earlier, task, mean, *_interval(areas, around), len(areas))
+
+
+def _areas(
+    earlier: str, task: str, baselines: Sequence[np.ndarray], curves: Sequence[np.ndarray]
+) -> np.ndarray:
+    """(L,) areas between curves of a task and the mean of its baselines."""
+    pair = earlier, task
+    return abc_transfer_matrix({task: baselines}, {pair: curves}, divisions=1)[pair][:, 0]
+
+
+def _interval(areas: np.ndarray, around: np.ndarray) -> tuple[float, float]:
+    """Interval of the mean area, which varies with its lifetimes and those of the baseline.
+
+    Areas are linear in both curves, so this is Welch's interval of a difference of two means.
+
+    Args:
+      areas: (L,) areas between curves and the mean of the baselines.
+      around: (M,) areas between the baselines and their mean, of mean 0.
+    """
+    from scipy.stats import ttest_ind  # here, because importing it takes longer than a score
+
+    one, other = (part[np.isfinite(part)] for part in (areas, around))
+    if min(len(one), len(other)) < 2:
+        return np.nan, np.nan
+    if np.ptp(one) == np.ptp(other) == 0:
+        return float(one.mean()), float(one.mean())
+    return ttest_ind(one, other, equal_var=False).confidence_interval(DEFAULT_LEVEL)

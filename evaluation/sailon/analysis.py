@@ -11,11 +11,11 @@ import numpy as np
 
 from evaluation.files import write_json, write_whole
 from evaluation.json_types import JsonMapping, JsonObject
-from evaluation.metrics import Numbers, Reason, registry
+from evaluation.metrics import DEFAULT_RESAMPLES, Numbers, Reason, registry
 from evaluation.metrics.novelty import CellMeasures, custom_of_trials, measures, rows, window_of
-from evaluation.metrics.novelty.cells import LEVEL, RESAMPLES
+from evaluation.metrics.novelty.cells import LEVEL
 from evaluation.metrics.reasons import sentence_of
-from evaluation.metrics.table import METRICS
+from evaluation.metrics.table import METRICS, bounds_of
 from evaluation.report import html
 from evaluation.report.entries import number
 from evaluation.sailon.results import Results
@@ -173,7 +173,7 @@ def analyse(
     *,
     window: int | None = None,
     seed: int = 0,
-    resamples: int = RESAMPLES,
+    resamples: int = DEFAULT_RESAMPLES,
     wsu: bool = False,
     custom: Sequence[registry.MetricRow] = (),
 ) -> ExperimentAnalysis:
@@ -207,6 +207,7 @@ def analyse(
         resamples=resamples,
         wsu=wsu,
         custom=numbers,
+        bounds=bounds_of(custom, unit=True),
     )
     metadata: JsonObject = {"agent": _about(agent)}
     metadata["baseline"] = None if baseline is None else _about(baseline)

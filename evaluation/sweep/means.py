@@ -6,9 +6,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.metrics.statistics import bootstrap_interval
+from evaluation.metrics.statistics import UNBOUNDED, bootstrap_interval, holding
+from evaluation.metrics.table import bounds_of
+from evaluation.records import MEASURE_BOUNDS
 from evaluation.sweep.axes import Value
+from evaluation.sweep.bases.base import ENDINGS
 
+_BOUNDS: Final = bounds_of(unit=True) | MEASURE_BOUNDS | dict.fromkeys(ENDINGS, (0.0, 1.0))
 MOST_VALUES: Final = 1000
 """Most values of an axis in a table."""
 
@@ -78,8 +82,9 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
         numbers = arrays["value"][members]
         if np.isfinite(numbers).any():
             value[cell] = np.nanmean(numbers)
-        interval = bootstrap_interval(numbers[:, None])
-        low[cell], high[cell] = interval.low[0], interval.high[0]
+        bounds = holding(_BOUNDS.get(metric, UNBOUNDED), numbers)
+        interval = bootstrap_interval(numbers, bounds=bounds)
+        low[cell], high[cell] = interval.low, interval.high
     heads = column_values or (metric,)
     return MeanTable(metric, rows, columns, row_values, heads, value, low, high, cells)
 

@@ -55,7 +55,7 @@ class LearningCurve:
         episodes = np.where(tests, 0, counts).cumsum()[tests]
         steps = np.where(tests, 0.0, lengths.sum(axis=-1)).cumsum(axis=1)[:, tests]
         statistics = describe(values)
-        interval = bootstrap_interval(values, seed, method="calibrated", bounds=(0, 1))
+        interval = bootstrap_interval(values, seed, bounds=(0, 1))
         return cls(
             episodes,
             steps.mean(axis=0),

@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evaluation import cli, shims
 from evaluation.l2m.report2019.table import load_table
@@ -99,6 +101,43 @@ def test_intervals_of_a_report_stay_within_the_range_of_the_performance():
         assert (low == 0) == bounded and (low < 0) != bounded
 
 
+def mean_area(curves):
+    """(L,) area under each curve of n episodes, at distances of 1 / n."""
+    return ((curves[:, 1:] + curves[:, :-1]) / 2).sum(1) / curves.shape[1]
+
+
+def trained_in_order(lifetimes, *targets):
+    blocks = [
+        Block(i, i + 1, "train", "Toy", (("target", target),), 4, True)
+        for i, target in enumerate(targets)
+    ]
+    random = np.random.default_rng(lifetimes)
+    records = replace(made_up(lifetimes), schedule=Schedule("s", tuple(blocks)))
+    columns = {name: column[:, : 4 * len(targets)] for name, column in records.columns.items()}
+    columns["performance"] = random.uniform(size=(lifetimes, 4 * len(targets)))
+    return replace(records, columns=columns, novelty_levels=np.zeros(len(targets), np.int32))
+
+
+def test_the_interval_of_a_transfer_has_the_spread_of_both_task_orders():
+    alone, after = trained_in_order(5, 2), trained_in_order(7, 1, 2)
+    (transfer,) = between_tasks([alone, after])
+    base = mean_area(alone.columns["performance"])
+    areas = mean_area(after.columns["performance"][:, 4:])
+    parts = areas.var(ddof=1) / 7, base.var(ddof=1) / 5
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 6 + parts[1] ** 2 / 4)  # Welch, Satterthwaite
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(sum(parts))
+    centre = areas.mean() - base.mean()
+    assert (transfer.area, transfer.lifetimes) == (pytest.approx(centre, abs=1e-6), 7)
+    assert (transfer.low, transfer.high) == pytest.approx((centre - half, centre + half), abs=1e-6)
+
+
+def test_a_transfer_from_or_to_a_single_lifetime_has_no_interval():
+    for alone, after in ((1, 7), (7, 1)):
+        (transfer,) = between_tasks([trained_in_order(alone, 2), trained_in_order(after, 1, 2)])
+        assert np.isfinite(transfer.area) and np.isnan([transfer.low, transfer.high]).all()
+        assert transfer.to_json()["low"] is None
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_share_that_is_alike_in_all_lifetimes_is_not_certain(value):
     scores = {name: numbers(np.full(4, value)) for name in ("true_alarm_rate", "cdt")}
@@ -122,19 +161,13 @@ def test_the_report_of_a_run_has_the_scores_of_its_metrics():
 
 
 def test_transfer_between_syllabi_is_an_area_between_curves():
-    def run(*tasks):
-        blocks = [
-            Block(i, i + 1, "train", "Toy", (("target", t),), 4, True) for i, t in enumerate(tasks)
-        ]
-        records = replace(made_up(3), schedule=Schedule("s", tuple(blocks)))
-        columns = {n: c[:, : 4 * len(tasks)] for n, c in records.columns.items()}
-        return replace(records, columns=columns, novelty_levels=np.zeros(len(tasks), np.int32))
-
+    run = partial(trained_in_order, 3)
     one, both = run(2), run(1, 2)
     one.columns["performance"][:] = 0.5
     both.columns["performance"][:, 4:] = 0.75
     (transfer,) = between_tasks([one, both])
-    assert transfer.area == pytest.approx(0.25 * 3 / 4) and transfer.lifetimes == 3
+    assert transfer.area == transfer.low == transfer.high == pytest.approx(0.25 * 3 / 4)
+    assert transfer.lifetimes == 3
     assert between_tasks([both]) == []
     # A task that is trained again does not show what it gains from another one.
     assert between_tasks([run(1, 2, 1)]) == between_tasks([one, run(2, 1, 2)]) == []
@@ -144,7 +177,7 @@ def test_transfer_between_syllabi_is_an_area_between_curves():
 
 
 def test_options_of_the_command_reach_its_numbers(tmp_path):
-    runs = [made_up(5), made_up(7, seed=1)]
+    runs = [made_up(12), made_up(17, seed=1)]
     # What one trains first, the other trains second.
     blocks = [replace(runs[1].schedule.blocks[3], index=0), runs[1].schedule.blocks[0]]
     counts = np.cumsum([0, *(block.count for block in runs[0].schedule.blocks)])
@@ -171,11 +204,11 @@ def test_options_of_the_command_reach_its_numbers(tmp_path):
             "agent": run.metadata["agent"],
             "lifetimes": lifetimes,
         }
-        for path, run, lifetimes in zip(paths, runs, (5, 7), strict=True)
+        for path, run, lifetimes in zip(paths, runs, (12, 17), strict=True)
     ]
-    transfer = [pair.to_json() for pair in between_tasks(runs, "length", 7)]
+    transfer = [pair.to_json() for pair in between_tasks(runs, "length")]
     assert content["transfer"] == transfer and len(transfer) == 2
-    assert transfer != [pair.to_json() for pair in between_tasks(runs, "length")]
+    assert transfer != [pair.to_json() for pair in between_tasks(runs)]
 
 
 def test_schedules_in_sequence_are_one_lifetime():

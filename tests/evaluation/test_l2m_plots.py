@@ -302,6 +302,18 @@ def test_records_have_a_curve_and_a_band_a_block(figures):
     assert "12 lifetimes" in figures["r.png"].get_suptitle()
 
 
+def test_a_band_stays_within_the_bounds_of_its_measure(figures):
+    """Student's interval of two lifetimes is far wider than any performance."""
+    records = made_up(2)
+    records.columns["reward"][:] = records.columns["performance"]
+    for measure in ("performance", "reward"):
+        plot_records(records, Path("r.png"), measure)
+        (axes,) = figures["r.png"].axes
+        heights = np.concatenate([band.get_paths()[0].vertices[:, 1] for band in bands(axes)])
+        ends = heights.min(), heights.max()
+        assert ends == (0, 1) if measure == "performance" else ends[0] < 0 and ends[1] > 1
+
+
 def test_one_lifetime_has_no_band(figures):
     plot_records(made_up(1), Path("r.png"))
     (axes,) = figures["r.png"].axes

@@ -181,7 +181,7 @@ COMMANDS = {
             "evaluation.report.transfer.between_tasks",
         ),
         {"measure": "length", "window": "5", "seed": "5", "metric": "m.py"},
-        {"measure": "measure measure unit", "seed": "seed seed", "metric": "texts"},
+        {"measure": "measure measure unit", "metric": "texts"},
     ),
     "l2m aggregate": Command(
         "l2m aggregate a",

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evaluation.metrics import (
     DEFAULT_WINDOW,
@@ -496,6 +497,22 @@ def test_lifelong_metrics_have_a_reason_for_every_null(report):
                 nulls += 1
                 assert len(entry["reason"]) > 10
     assert nulls
+
+
+@pytest.mark.parametrize("measure", ["performance", "reward"])
+def test_intervals_of_normalised_metrics_stay_in_their_range(measure):
+    """A reward has no bounds, so the range of other lifetimes may be wider than that of these."""
+    records = made_up(2)
+    test = np.repeat([block.mode == "test" for block in SCHEDULE.blocks], COUNTS)
+    for lifetime, value in enumerate((0.0, 0.9)):
+        records.columns["performance"][lifetime, test] = value
+    records.columns["reward"][:] = records.columns["performance"]
+    entry = strict(summarise_records(records, measure))["lifelong"]["metrics"]["avg_eval_perf"]
+    half = stats.t.ppf(0.975, 1) * entry["std"] / np.sqrt(2)
+    ends = entry["mean"] - half, entry["mean"] + half
+    assert ends[0] < 1 and ends[1] > 101
+    expected = (1, 101) if measure == "performance" else ends
+    assert (entry["low"], entry["high"]) == pytest.approx(expected)
 
 
 def test_all_lifetimes_are_normalised_by_one_range(records):

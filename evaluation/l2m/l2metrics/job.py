@@ -80,7 +80,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         )
     if arguments.do_plot:
         _plots()
-    outcome = run(names, settings, extra_metrics=_custom(arguments.metric))
+    rows = _custom(arguments.metric)
+    outcome = run(names, settings, extra_metrics=rows)
     if not arguments.recursive and outcome.errors:
         raise next(iter(outcome.errors.values()))
     _warn(outcome.analyses)
@@ -88,7 +89,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     _write(arguments, settings, outcome)
     _print(outcome.analyses)
     if arguments.statistics and outcome.analyses:
-        _statistics(arguments, settings, outcome.analyses)
+        _statistics(arguments, settings, outcome.analyses, rows)
     unplotted = _plot(arguments, outcome.analyses) if arguments.do_plot else {}
     return _report_errors(outcome.errors | unplotted)
 
@@ -235,12 +236,15 @@ def _write_batch(
 
 
 def _statistics(
-    arguments: argparse.Namespace, settings: LogSettings, analyses: Sequence[Analysis]
+    arguments: argparse.Namespace,
+    settings: LogSettings,
+    analyses: Sequence[Analysis],
+    custom: Sequence[MetricRow],
 ) -> None:
     """Print and write statistics over the logs; only this function imports JAX."""
     from evaluation.l2m.l2metrics.statistics import over_logs
 
-    content = over_logs(analyses, settings, arguments.seed)
+    content = over_logs(analyses, settings, arguments.seed, custom)
     if arguments.do_save:
         name = (arguments.output or outputs.BATCH_NAME).replace(" ", "_")
         path = Path(arguments.output_dir) / f"{name}_statistics.json"

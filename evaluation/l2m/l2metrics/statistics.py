@@ -11,17 +11,25 @@ from evaluation.l2m.l2metrics.settings import LogSettings
 from evaluation.metrics.l2m.lifetimes import TASK_METRICS
 from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.reasons import Reason
+from evaluation.metrics.registry import MetricRow
+from evaluation.metrics.table import bounds_of
 from evaluation.report.lifelong import Lifelong, summarise_lifelong
 from evaluation.report.summary import lifelong_json
 
 
-def over_logs(analyses: Sequence[Analysis], settings: LogSettings, seed: int = 0) -> JsonObject:
+def over_logs(
+    analyses: Sequence[Analysis],
+    settings: LogSettings,
+    seed: int = 0,
+    rows: Sequence[MetricRow] = (),
+) -> JsonObject:
     """Mean, median, interquartile mean and standard deviation of every metric over logs.
 
     Args:
       analyses: of L logs, at least one.
       settings: of the analyses.
       seed: of the bootstrap.
+      rows: custom metrics of the analyses.
 
     Returns:
       Plain JSON values: ``logs``, ``metrics`` and, by task, ``tasks``. A missing number is None and
@@ -40,7 +48,10 @@ def over_logs(analyses: Sequence[Analysis], settings: LogSettings, seed: int = 0
             if name in TASK_METRICS
         },
     )
-    summary = summarise_lifelong(lifelong, settings.data_range, seed)
+    of_data = settings.data_range is None or settings.clamp_outliers
+    normalised = settings.normalization_method != "none"
+    bounds = bounds_of(rows, in_range=of_data and normalised)
+    summary = summarise_lifelong(lifelong, settings.data_range, seed, bounds)
     return {"logs": [a.run.name for a in analyses], "seed": seed, **lifelong_json(summary)}
 
 

@@ -24,8 +24,6 @@ from evaluation.metrics.l2m.regimes import (
     regime_numbers,
 )
 from evaluation.metrics.l2m.scaling import (
-    OFFSET,
-    SCALE,
     TaskRange,
     clamp,
     normalise,
@@ -53,7 +51,7 @@ from evaluation.metrics.numerics import (
     take,
 )
 from evaluation.metrics.reasons import Reason
-from evaluation.metrics.table import names_of
+from evaluation.metrics.table import OFFSET, SCALE, names_of
 
 TASK_METRICS = names_of("3.1", "task")
 """Metrics with one number per task; their mean or median is a number of the lifetime."""

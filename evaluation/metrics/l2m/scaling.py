@@ -6,13 +6,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from evaluation.metrics.numerics import Array, namespace, take
+from evaluation.metrics.table import OFFSET, SCALE
 
 QUANTILES: Final = (0.1, 0.9)
 """Quantiles of a task's values to which outliers are clamped."""
-
-SCALE: Final = 100
-OFFSET: Final = 1
-"""Normalised performance runs from `OFFSET` to `OFFSET` + `SCALE`."""
 
 
 class TaskRange(NamedTuple):

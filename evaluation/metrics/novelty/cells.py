@@ -17,10 +17,17 @@ from evaluation.metrics.novelty.measures import SHARES, Answers, measures
 from evaluation.metrics.novelty.trials import Trials
 from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.reasons import Reason
-from evaluation.metrics.statistics import bootstrap_interval, resample_weights
+from evaluation.metrics.statistics import (
+    DEFAULT_RESAMPLES,
+    UNBOUNDED,
+    Bounds,
+    bootstrap_interval,
+    holding,
+    resample_weights,
+)
 from evaluation.metrics.statistics import wilson as share_interval
+from evaluation.metrics.table import bounds_of
 
-RESAMPLES: Final = 10_000
 LEVEL: Final = 0.95
 NOMINAL: Final = (50, 200)
 """Levels without a novelty."""
@@ -82,9 +89,10 @@ def rows(
     window: int,
     *,
     seed: int = 0,
-    resamples: int = RESAMPLES,
+    resamples: int = DEFAULT_RESAMPLES,
     wsu: bool = False,
     custom: Mapping[str, Numbers] | None = None,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> list[CellMeasures]:
     """Compute all rows: cells first, then levels, difficulties, groups and all trials.
 
@@ -98,6 +106,8 @@ def rows(
       wsu: whether to treat zeros as the generator's analysis does; the mean delay without a
         detected trial is then 0.
       custom: (T,) numbers of custom metrics, by name.
+      bounds: of measures by name; `bounds_of(unit=True)` if None. They hold in rows all of whose
+        values lie between them, since tables of other programs may have another performance.
 
     Returns:
       The rows.
@@ -112,11 +122,12 @@ def rows(
     none = trials.button >= trials.count
     if labels.level.dtype.kind != "U":
         none = none | np.isin(labels.level, NOMINAL)
+    limits = bounds_of(unit=True) if bounds is None else bounds
     result = []
     for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
         inside = {name: n.part(members) for name, n in per_trial.items()}
         counts = {name: int(np.isfinite(n.values).sum()) for name, n in inside.items()}
-        values = _values(inside, seed, resamples)
+        values = _values(inside, limits, seed, resamples)
         hidden = _hidden_reason(visibility, bool(none[members].all()))
         times = censored[:, members & ~none]
         values["censored_median_delay"] = _censored(times, hidden, seed, resamples)
@@ -161,11 +172,15 @@ def _groups(
             yield "all", None, None, visibility, None, same_visibility & ~none
 
 
-def _values(numbers: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Numbers]:
+def _values(
+    numbers: Mapping[str, Numbers], limits: Mapping[str, Bounds], seed: int, resamples: int
+) -> dict[str, Numbers]:
     values = {}
     means = [name for name in numbers if name not in SHARES]
     table = np.stack([numbers[name].values for name in means], axis=-1)
-    interval = bootstrap_interval(table, seed, LEVEL, resamples)
+    least, largest = np.array([limits.get(name, UNBOUNDED) for name in means]).T
+    bounds = holding((least, largest), table)
+    interval = bootstrap_interval(table, seed, LEVEL, resamples, bounds=bounds)
     for place, name in enumerate(means):
         finite = numbers[name].values[np.isfinite(numbers[name].values)]
         ends = interval.low[place], interval.high[place]

@@ -21,11 +21,13 @@ from evaluation.metrics.statistics.arrays import DEFAULT_RESAMPLES as DEFAULT_RE
 from evaluation.metrics.statistics.arrays import MAX_RESAMPLES as MAX_RESAMPLES
 from evaluation.metrics.statistics.arrays import Seed as Seed
 from evaluation.metrics.statistics.bootstrap import INTERVALS as INTERVALS
+from evaluation.metrics.statistics.bootstrap import UNBOUNDED as UNBOUNDED
 from evaluation.metrics.statistics.bootstrap import Bounds as Bounds
 from evaluation.metrics.statistics.bootstrap import Interval as Interval
 from evaluation.metrics.statistics.bootstrap import Method as Method
 from evaluation.metrics.statistics.bootstrap import bootstrap_interval as bootstrap_interval
 from evaluation.metrics.statistics.bootstrap import bootstrap_intervals as bootstrap_intervals
+from evaluation.metrics.statistics.bootstrap import holding as holding
 from evaluation.metrics.statistics.bootstrap import resample_weights as resample_weights
 from evaluation.metrics.statistics.bootstrap import wilson as wilson
 from evaluation.metrics.statistics.comparison import Improvement as Improvement

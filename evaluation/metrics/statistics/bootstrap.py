@@ -88,7 +88,7 @@ def bootstrap_interval(
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
     statistic: str = "mean",
-    method: Method = "percentile",
+    method: Method = "calibrated",
     bounds: Bounds = UNBOUNDED,
 ) -> Interval:
     """Bootstrap interval of one statistic over lifetimes; see `bootstrap_intervals`.
@@ -118,7 +118,7 @@ def bootstrap_intervals(
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "percentile",
+    method: Method = "calibrated",
     bounds: Bounds = UNBOUNDED,
 ) -> dict[str, Interval]:
     """Bootstrap intervals of several statistics over lifetimes, from the same resamples.
@@ -184,6 +184,18 @@ def _check(statistics: Collection[str], method: str) -> None:
 def _interval(low: Floats, high: Floats, shape: tuple[int, ...]) -> Interval:
     reasons = np.where(np.isnan(low), Reason.TOO_FEW_LIFETIMES, Reason.NONE).astype(np.int64)
     return Interval(low.reshape(shape), high.reshape(shape), reasons.reshape(shape))
+
+
+def holding(bounds: Bounds, values: npt.ArrayLike) -> Bounds:
+    """Bounds without those that a value is beyond, so that its performance has another range.
+
+    Args:
+      bounds: of values of (...) shape.
+      values: (L, ...), NaN for none.
+    """
+    table, (least, largest) = np.asarray(values), map(np.asarray, bounds)
+    outside = ((table < least) | (table > largest)).any(axis=0)
+    return np.where(outside, -np.inf, least), np.where(outside, np.inf, largest)
 
 
 def resample_weights(lifetimes: int, resamples: int, seed: Seed = 0) -> Iterator[Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.json_types import JsonMapping, JsonValue
 from evaluation.metrics.statistics import bootstrap_interval
-from evaluation.records import Records
+from evaluation.records import MEASURE_BOUNDS, Records
 from evaluation.report.html import markup
 from evaluation.report.html.page import Chart, Section, page
 
@@ -138,7 +138,7 @@ def _curve(records: Records, measure: str) -> Section:
     sizes = np.diff([*starts, episodes])
     means = np.add.reduceat(values, starts, axis=1) / sizes
     mean = np.nan_to_num(means.mean(0))
-    band = bootstrap_interval(means, resamples=RESAMPLES)
+    band = bootstrap_interval(means, resamples=RESAMPLES, bounds=MEASURE_BOUNDS[measure])
     shades, first = [], 0
     for block in records.schedule.blocks:
         name = f"{block.task} {block.mode}"
@@ -155,9 +155,8 @@ def _curve(records: Records, measure: str) -> Section:
     )
     each = f"each point is {group} episodes" if group > 1 else "each point is an episode"
     text = (
-        f"Mean {measure} over {lifetimes} lifetimes with its 95 % interval (percentile bootstrap "
-        f"over lifetimes); {each}. Shades are the blocks: stronger ones are trained, pale ones "
-        "tested."
+        f"Mean {measure} over {lifetimes} lifetimes with its 95 % interval; {each}. "
+        "Shades are the blocks: stronger ones are trained, pale ones tested."
     )
     return Section("Curve", text, "", chart)
 

@@ -44,6 +44,9 @@ METRICS: Final = pa.schema(
 )
 """Columns of the table of metrics."""
 
+ENDINGS: Final = ("fallen", "survived", "nonfinite")
+"""Metrics of `jaxsim evaluate` that are shares of a cell's episodes, by how they ended."""
+
 
 @dataclass(frozen=True)
 class SweepFiles:

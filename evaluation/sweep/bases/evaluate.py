@@ -18,6 +18,7 @@ from evaluation.evaluate.job import MOST_EPISODES, check_scored
 from evaluation.metrics.statistics import DEFAULT_LEVEL, bootstrap_interval, describe, wilson
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases.base import (
+    ENDINGS,
     PackResults,
     SweepFiles,
     Values,
@@ -52,7 +53,7 @@ ROWS: Final = pa.schema(
         ("complete", pa.bool_()),  # all numbers were finite
     ]
 )
-NAMES: Final = ("performance", "length", "fallen", "survived", "nonfinite")
+NAMES: Final = ("performance", "length", *ENDINGS)
 """Metrics of a cell; `ComparisonRow` of `evaluation.evaluate.job` defines them."""
 BYTES_A_LANE: Final = 4096
 """Memory of an episode while it is played; measured on level 200."""
@@ -205,7 +206,7 @@ def _metrics(numbers: np.ndarray, episodes: int, totals: Totals, seed: int) -> p
     columns = (totals.performance, totals.length)
     values = np.stack([np.asarray(c, np.float64).reshape(shape) for c in columns], axis=-1)
     across = values.swapaxes(0, 1)  # (E, C, 2)
-    interval = bootstrap_interval(across, seed, method="calibrated", bounds=(0, [1, np.inf]))
+    interval = bootstrap_interval(across, seed, bounds=(0, [1, np.inf]))
     ends = (fallen, complete & ~fallen, ~complete)
     hits = np.stack([part.reshape(shape).sum(axis=1) for part in ends], axis=-1)
     low, high = wilson(hits, episodes, DEFAULT_LEVEL)

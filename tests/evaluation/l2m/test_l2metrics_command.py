@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.feather
 import pytest
+from scipy import stats
 
 from evaluation import cli, logs
 from evaluation.l2m import ste_store
@@ -268,6 +269,39 @@ def test_statistics_over_logs(capsys):
     assert strict("again/ll_metrics_statistics.json") == statistics
     compute("-l", "logs", "-R", "--statistics", "--no-save", "--no-save-settings")
     assert "each log was normalised by its own range" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "in_range"),
+    [
+        ((), True),
+        (("-d", "range.json"), False),
+        (("-d", "range.json", "-x"), True),
+        (("-n", "none"), False),
+        (("-n", "run"), True),
+    ],
+)
+def test_intervals_over_logs_stay_in_the_bounds_of_their_metrics(words, in_range):
+    """Student's interval of two values is 12.7 standard errors wide to either side."""
+    write_log(Path("logs/a").absolute(), good_rows())
+    write_log(Path("logs/b").absolute(), [row | {"reward": 3.0} for row in good_rows()])
+    # Not the range of the data: a ratio of values that are normalised by it may be below 0.
+    Path("range.json").write_text(json.dumps({f"task{t}_1": {"min": -1, "max": 8} for t in "ab"}))
+    Path("mine.py").write_text(
+        "from evaluation.metrics import metric\n"
+        "@metric(scope='lifetime', bounds=(0, None))\n"
+        "def shortfall(values):\n    return abs(values[0, 0])\n"
+    )
+    compute("-l", "logs", "-R", "--statistics", "-O", "out", "--metric", "mine.py", *words)
+    metrics = strict("out/ll_metrics_statistics.json")["metrics"]
+    runs = strict("out/ll_metrics.json")
+    for name, clipped in (("forward_transfer_ratio", in_range), ("shortfall", True)):
+        values = [one[name] for one in runs]
+        half = stats.t.ppf(0.975, 1) * abs(values[1] - values[0]) / 2
+        ends = [np.mean(values) - half, np.mean(values) + half]
+        assert min(values) > 0 > ends[0]
+        expected = np.maximum(ends, 0) if clipped else ends
+        assert (metrics[name]["low"], metrics[name]["high"]) == pytest.approx(tuple(expected))
 
 
 def test_statistics_need_many_logs(log, capsys):

@@ -86,7 +86,7 @@ def test_plain_statistics_equal_scipy_where_the_definitions_meet():
 @pytest.mark.parametrize("name", STATISTICS)
 def test_intervals_equal_percentiles_of_slow_resamples(name, missing):
     values = sample(missing=missing)
-    result = bootstrap_interval(values, 3, 0.9, 150, name)
+    result = bootstrap_interval(values, 3, 0.9, 150, name, "percentile")
     weights = np.concatenate(list(resample_weights(len(values), 150, 3)))
     for column, low, high in zip(values.T, result.low, result.high, strict=True):
         # Ranks of a column are drawn for what needs the values in order.
@@ -151,7 +151,7 @@ def test_bca_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     column = np.random.default_rng(3).exponential(2.0, 25)
     ours = bootstrap_interval(column, 1, 0.9, 4000, "mean", "bca")
-    plain_ends = bootstrap_interval(column, 1, 0.9, 4000)
+    plain_ends = bootstrap_interval(column, 1, 0.9, 4000, method="percentile")
     theirs = stats.bootstrap(
         (column,),
         np.mean,

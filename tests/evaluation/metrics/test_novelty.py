@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from evaluation.metrics import Numbers, Reason, bootstrap_interval
 from evaluation.metrics.novelty import (
@@ -33,6 +34,7 @@ from evaluation.metrics.novelty import (
 )
 from evaluation.metrics.novelty.measures import SHARES, SLOTS
 from evaluation.metrics.novelty.reaction import _below
+from evaluation.metrics.table import bounds_of
 
 PER_TRIAL = {
     "NRP_asym": "asymptotic_nrp",
@@ -179,7 +181,10 @@ def test_the_cell_of_the_first_example():
     # The example is printed with six decimals.
     for name, value in expected.items():
         assert cell.values[name].values == pytest.approx(value, abs=1e-6), name
-    assert (cell.values["mean_delay"].low, cell.values["mean_delay"].high) == (0.0, 3.0)
+    # Delays of 0 and 3: Student's interval of two values is wide, but no delay is below 0.
+    delay = cell.values["mean_delay"]
+    half = stats.t.ppf(0.975, 1) * 1.5
+    assert (delay.low, delay.high) == (0.0, pytest.approx(1.5 + half))
 
 
 def test_the_example_on_file(recorded_data):
@@ -496,6 +501,7 @@ def test_every_value_of_a_cell_is_the_statistic_of_its_trials():
     (cell, *_) = rows(many, labels(number), no_answers(number), 3, seed=7, resamples=50)
     per_trial = measures(many, no_answers(number), np.zeros(number, bool), 3)
     assert sorted(per_trial["mean_delay"].values[:-1].tolist()) == list(range(8))
+    bounds = bounds_of(unit=True)
     for name, numbers in per_trial.items():
         finite = numbers.values[np.isfinite(numbers.values)]
         value = cell.values[name]
@@ -507,7 +513,7 @@ def test_every_value_of_a_cell_is_the_statistic_of_its_trials():
         if name in SHARES:
             ends = wilson(int(finite.sum()), len(finite))
         else:
-            interval = bootstrap_interval(numbers.values, 7, 0.95, 50)
+            interval = bootstrap_interval(numbers.values, 7, 0.95, 50, bounds=bounds[name])
             ends = float(interval.low), float(interval.high)
         np.testing.assert_allclose((value.low, value.high), ends, rtol=1e-12, err_msg=name)
     interval = bootstrap_interval(per_trial["mean_delay"].values, 7, 0.95, 50, "median")
@@ -517,6 +523,20 @@ def test_every_value_of_a_cell_is_the_statistic_of_its_trials():
     censored = cell.values["censored_median_delay"]
     assert (censored.values, cell.counts["censored_median_delay"]) == (4.0, number)
     assert censored.low < 4 < censored.high
+
+
+def test_bounds_hold_where_all_values_of_a_row_lie_between_them():
+    """Tables of other programs may have performances that are not between 0 and 1."""
+    performance = np.ones((4, 20))
+    performance[3, 8:] = 0.4
+    for scale in (1, 200):
+        trials = four_trials()._replace(performance=scale * performance)
+        cell, *_ = rows(trials, labels(4), no_answers(4), 2, resamples=50)
+        mean, half = 0.85 * scale, stats.t.ppf(0.975, 3) * 0.15 * scale
+        post = cell.values["performance_post"]
+        assert (post.values, post.low) == (pytest.approx(mean), pytest.approx(mean - half))
+        assert post.high == (1.0 if scale == 1 else pytest.approx(mean + half))
+        assert cell.values["correct_rejections"].high == 1.0
 
 
 def test_each_word_of_an_answer_is_compared_with_its_own():

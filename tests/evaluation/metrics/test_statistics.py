@@ -50,7 +50,7 @@ def slow_interval(values, weights, level):
 @pytest.mark.parametrize("level", [0.95, 0.5])
 def test_interval_equals_numpy_percentiles_of_the_same_resamples(missing, level):
     values = sample(missing=missing)
-    result = bootstrap_interval(values, seed=3, level=level, resamples=200)
+    result = bootstrap_interval(values, 3, level, 200, method="percentile")
     low, high = slow_interval(values, joined_weights(40, 200, 3), level)
     np.testing.assert_allclose(result.low, low, rtol=1e-11)
     np.testing.assert_allclose(result.high, high, rtol=1e-11)
@@ -67,7 +67,7 @@ def test_describe_equals_numpy():
 
 def test_interval_covers_the_true_mean_about_as_often_as_it_says():
     values = np.random.default_rng(11).normal(2.0, 3.0, (60, 1000))
-    result = bootstrap_interval(values, seed=5, resamples=1000)
+    result = bootstrap_interval(values, seed=5, resamples=1000, method="percentile")
     covered = ((result.low <= 2.0) & (result.high >= 2.0)).mean()
     assert 0.91 < covered < 0.965  # .938 is expected of 60 values; +-.027 is 3.5 standard errors
 
@@ -81,9 +81,9 @@ def test_resamples_draw_every_lifetime_alike():
 
 def test_the_seed_is_honoured():
     values = sample(missing=0.2)
-    first = bootstrap_interval(values, seed=9)
-    again = bootstrap_interval(values, seed=9)
-    other = bootstrap_interval(values, seed=10)
+    first = bootstrap_interval(values, seed=9, method="percentile")
+    again = bootstrap_interval(values, seed=9, method="percentile")
+    other = bootstrap_interval(values, seed=10, method="percentile")
     np.testing.assert_array_equal(first.low, again.low)
     np.testing.assert_array_equal(first.high, again.high)
     assert (first.low != other.low).all()
@@ -91,7 +91,8 @@ def test_the_seed_is_honoured():
 
 def test_a_jax_key_is_a_seed():
     values = sample()
-    low = [bootstrap_interval(values, jax.random.key(seed)).low for seed in (4, 4, 5)]
+    keys = map(jax.random.key, (4, 4, 5))
+    low = [bootstrap_interval(values, key, method="percentile").low for key in keys]
     np.testing.assert_array_equal(low[0], low[1])
     assert (low[0] != low[2]).all()
 
@@ -131,15 +132,16 @@ def test_constant_data_has_an_interval_of_zero_width(value):
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9, 1e300])
 def test_scale_changes_nothing_but_the_scale(scale):
     values = sample()
-    result = bootstrap_interval(values * scale, resamples=100)
-    np.testing.assert_allclose(
-        result.low, bootstrap_interval(values, resamples=100).low * scale, rtol=1e-10
+    scaled, unscaled = (
+        bootstrap_interval(each, resamples=100, method="percentile")
+        for each in (values * scale, values)
     )
+    np.testing.assert_allclose(scaled.low, unscaled.low * scale, rtol=1e-10)
 
 
 def test_two_lifetimes_with_a_value_are_needed():
     values = np.array([[1.0, np.nan, 1.0], [np.nan, np.nan, 3.0], [np.nan, np.nan, np.nan]])
-    interval, described = bootstrap_interval(values), describe(values)
+    interval, described = bootstrap_interval(values, method="percentile"), describe(values)
     few = Reason.TOO_FEW_LIFETIMES
     assert interval.reasons.tolist() == [few, few, Reason.NONE]
     np.testing.assert_array_equal(np.isnan(interval.low), [True, True, False])
@@ -151,7 +153,7 @@ def test_two_lifetimes_with_a_value_are_needed():
 def test_a_resample_without_any_value_is_set_aside():
     values = np.full(200, np.nan)
     values[:2] = 1.0, 2.0
-    result = bootstrap_interval(values, resamples=500)
+    result = bootstrap_interval(values, resamples=500, method="percentile")
     weights = joined_weights(200, 500, 0)
     assert (weights[:, :2].sum(axis=1) == 0).any()
     assert (result.low, result.high) == (1.0, 2.0)

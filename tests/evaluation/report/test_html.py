@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from evaluation.metrics import bootstrap_interval
 from evaluation.records import COLUMNS, Records
 from evaluation.report import html, summarise_records
 from evaluation.report.html import markup
@@ -142,10 +144,11 @@ def test_the_curve_is_that_of_the_records(page, records):
     np.testing.assert_allclose(curve["lines"]["performance"], expected, atol=2e-6)
     low, high = curve["bands"]["performance"]
     assert (np.array(low) < expected).all() and (np.array(high) > expected).all()
-    values = records.columns["performance"]
-    draws = np.random.default_rng(5).integers(0, len(values), (1000, len(values)))
-    ends = np.percentile(values[draws].mean(1), [2.5, 97.5], axis=0)
-    np.testing.assert_allclose([low, high], ends, atol=0.04)  # of two bootstraps of 1,000
+    values = np.asarray(records.columns["performance"], np.float64)
+    band = bootstrap_interval(values, resamples=1000, bounds=(0, 1))
+    np.testing.assert_allclose([low, high], [band.low, band.high], atol=2e-6)
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    assert (np.array(low) <= np.maximum(expected - half, 0) + 2e-6).all()
     assert curve["shades"] == [
         [8.0 * block.index, 8.0 * (block.index + 1), f"CartPole3D {block.mode}"]
         for block in records.schedule.blocks

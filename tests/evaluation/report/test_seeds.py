@@ -8,13 +8,11 @@ from evaluation.report import summarise_records
 from evaluation.report.capabilities import capability_scores, lifetime_scores
 from evaluation.report.compare import compare_records
 from evaluation.report.novelty import summarise_novelty
-from evaluation.report.transfer import between_tasks
 from evaluation.sailon.analysis import analyse
 from evaluation.train.curve import LearningCurve
 from tests.evaluation import made_up
 
 ONE, OTHER = made_up.run(0, 9, 7), made_up.run(1, 9, 7)
-TURNED = made_up.turned(ONE)
 TRIALS, BASELINE = made_up.trials(0, (0,)), made_up.trials(1, (0,))
 
 
@@ -28,7 +26,6 @@ REPORTS = {
     "novelty": lambda seed: summarise_novelty(ONE, seed).to_json(),
     "compare": lambda seed: compare_records(ONE, OTHER, seed=seed).to_json(),
     "score": scores,
-    "transfer": lambda seed: [one.to_json() for one in between_tasks([ONE, TURNED], seed=seed)],
     "trials": lambda seed: analyse(TRIALS, BASELINE, seed=seed, resamples=200).to_json(),
     "curve": lambda seed: LearningCurve.of(ONE, seed).rows(),
 }
