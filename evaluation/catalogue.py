@@ -60,7 +60,10 @@ def add_to(commands: Commands) -> None:
         commands, "novelties", "list families of novelties, or draw some", NOVELTIES_EXAMPLES
     )
     novelties.add_argument(
-        "name", nargs="?", metavar="NAME", help="families, a list, or an entry of a list"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="a family, a list or its file (.jsonl), or an entry, LIST/NUMBER",
     )
     novelties.add_argument("--sample", type=int, metavar="N", help="draw N novelties")
     novelties.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (0)")
@@ -125,7 +128,7 @@ def print_novelties(arguments: argparse.Namespace) -> int:
     if name in novelty.FAMILIES:
         print("\n".join(_about_family(novelty.FAMILIES[name])))
         return 0
-    if name.rpartition("/")[0] in novelties.SHIPPED or name in novelties.SHIPPED:
+    if any(map(novelties.is_list, (name, name.rpartition("/")[0]))):
         print("\n".join(_about_list(name)))
         return 0
     raise ValueError(parameters.unknown("name", name, [*novelty.FAMILIES, *novelties.SHIPPED]))
@@ -159,9 +162,10 @@ def _about_list(name: str) -> Iterator[str]:
     """Lines on a list, or on an entry, LIST/NUMBER."""
     from evaluation.sailon import novelties
 
-    list_name, slash, number = name.rpartition("/")
-    novelties_list = novelties.load(list_name if slash else name)
-    if slash:
+    list_name, _, number = name.rpartition("/")
+    is_entry = not novelties.is_list(name)
+    novelties_list = novelties.load(list_name if is_entry else name)
+    if is_entry:
         if not (number.isdecimal() and int(number) < len(novelties_list.entries)):
             last = len(novelties_list.entries) - 1
             raise ValueError(f"{number!r} is not an entry of {list_name}; there are 0 to {last}")
@@ -176,7 +180,8 @@ def _about_list(name: str) -> Iterator[str]:
     yield f"{name}: {len(novelties_list.entries)} novelties"
     for (split, difficulty), count in sorted(counts.items()):
         yield f"  {count:4} {split}, {difficulty}"
-    yield _wrapped("  held out: ", ", ".join(novelties_list.about.get("held_out", ())))
+    if held_out := novelties_list.about.get("held_out"):
+        yield _wrapped("  held out: ", ", ".join(held_out))
 
 
 def _about(level: "Level") -> Iterator[str]:

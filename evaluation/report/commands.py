@@ -294,11 +294,22 @@ def _compare_results(arguments: argparse.Namespace, console: "Console | None") -
         raise ValueError(
             "--paired is for directories of `jaxsim run`; lifetimes of logs have no numbers"
         )
+    for option, value, default in _of_measure(arguments):
+        if value != default:
+            raise ValueError(
+                f"{option} is for directories of `jaxsim run`; for logs, jaxsim l2metrics sets "
+                "measure (-p) and window (-w)"
+            )
     results = [
         load_results(sorted(path.glob("**/ll_metrics.json")))
         for path in (arguments.first, arguments.second)
     ]
-    ranges = [about.get("normalization_data_range") for run in results for about in run.about]
+    about = [one for run in results for one in run.about]
+    measures = dict.fromkeys(one.get("metrics_column") for one in about)
+    if len(measures) > 1:
+        listed = " and ".join(map(str, measures))
+        raise ValueError(f"the results are of {listed}; give l2metrics the same -p for all")
+    ranges = [one.get("normalization_data_range") for one in about]
     if any(one != ranges[0] for one in ranges):
         print(
             "jaxsim: warning: the logs were normalised by different ranges, so their values cannot "
@@ -322,6 +333,14 @@ def _compare_results(arguments: argparse.Namespace, console: "Console | None") -
     return 0
 
 
+def _of_measure(arguments: argparse.Namespace) -> list[tuple[str, str | int, str | int]]:
+    """Options of `add_measure`, their values and defaults."""
+    return [
+        ("--measure", arguments.measure, "performance"),
+        ("--window", arguments.window, 11),
+    ]
+
+
 def _write(arguments: argparse.Namespace, values: JsonObject) -> None:
     """Write the comparison as JSON, and as a page beside it."""
     from evaluation.files import write_json, write_whole
@@ -333,8 +352,7 @@ def _write(arguments: argparse.Namespace, values: JsonObject) -> None:
     words += [word for metric in arguments.metric for word in ("--metric", Path(metric).name)]
     words += ["--paired"] * arguments.paired
     options = (
-        ("--measure", arguments.measure, "performance"),
-        ("--window", arguments.window, 11),
+        *_of_measure(arguments),
         ("--seed", arguments.seed, 0),
         ("--json", arguments.json.name, None),
     )

@@ -17,8 +17,9 @@ from evaluation.files import write_whole
 from evaluation.json_types import JsonMapping, JsonObject
 from evaluation.sailon.text import ExperimentError, Text, read
 from jaxsim import parameters
-from jaxsim.novelty import Novelty
+from jaxsim.novelty import FAMILIES, Novelty
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
 FORMAT: Final = "jaxsim-novelties-1"
 SHIPPED: Final = ("open-world-1",)
@@ -160,6 +161,11 @@ class NoveltyList:
         write_whole(path, self.dumps())
 
 
+def is_list(name: str) -> bool:
+    """Whether this is the name of a shipped list or of a file of a list."""
+    return name in SHIPPED or name.endswith(".jsonl")
+
+
 @cache
 def load(name: str) -> NoveltyList:
     """Read a list that is shipped, or a file.
@@ -174,7 +180,7 @@ def load(name: str) -> NoveltyList:
     if name in SHIPPED:
         content = (resources.files("evaluation.sailon") / f"{name}.jsonl").read_text("utf-8")
         return loads(content, name)
-    if not name.endswith(".jsonl"):
+    if not is_list(name):
         reason = parameters.unknown("list of novelties", name, SHIPPED)
         raise ValueError(f"{reason}; a file of your own ends in .jsonl")
     return loads(read(Path(name)), name)
@@ -194,17 +200,48 @@ def loads(content: str, source: str = "<text>") -> NoveltyList:
     name = head.get("name")
     if not isinstance(name, str) or not name.isprintable() or not name:
         raise ExperimentError(source, lines[0][0], 1, "'name' must be printable text")
+    held_out = head.get("held_out")
+    if held_out is not None and not _are_families(held_out):
+        shown = parameters.shown(held_out)
+        reason = f"'held_out' is {shown}; it must be a list of names of families"
+        raise ExperimentError(source, lines[0][0], 1, reason)
     entries: list[ListedNovelty] = []
     for (number, _), value in zip(lines[1:], values[1:], strict=True):
         try:
             entry = ListedNovelty.from_json(value)
         except ValueError as error:
             raise ExperimentError(source, number, 1, str(error)) from error
-        if entry.number != len(entries):
-            reason = f"'number' is {entry.number}; entries are numbered from 0 in their order"
+        if reason := _contradiction(entry, len(entries), held_out):
             raise ExperimentError(source, number, 1, reason)
         entries.append(entry)
     if not entries:
         raise ExperimentError(source, lines[0][0], 1, "the list has no entry")
     about = {key: value for key, value in head.items() if key not in ("format", "name")}
     return NoveltyList(name, tuple(entries), about)
+
+
+def _are_families(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) and v in FAMILIES for v in value)
+
+
+def _contradiction(entry: ListedNovelty, place: int, held_out: list[str] | None) -> str:
+    """How an entry contradicts its list or changes nothing; "" if it does neither.
+
+    Args:
+      entry: of the list.
+      place: of the entry, from 0.
+      held_out: families that the head of the list holds out; None if it has none.
+    """
+    if entry.number != place:
+        return f"'number' is {entry.number}; entries are numbered from 0 in their order"
+    values = dict(entry.novelty.parameters)
+    for family in entry.novelty.families:
+        paths = sorted(FAMILIES[family].paths & values.keys())
+        if all(values[path] == PARAMETERS[path].default for path in paths):
+            listed = ", ".join(f"{path} is {values[path]:g}" for path in paths)
+            return f"family {family!r} changes nothing: {listed}, as without it"
+    held_out_here = set(entry.novelty.families).intersection(held_out or ())
+    if held_out is not None and entry.held_out != bool(held_out_here):
+        listed = ", ".join(sorted(held_out_here)) or "none of its families"
+        return f"'held_out' must be {json.dumps(not entry.held_out)}: the list holds out {listed}"
+    return ""

@@ -2,9 +2,9 @@
 
     python examples/gymnax/ppo.py --level 200 --seeds 5
 
-Trains one policy for each seed, all at once, on a million steps; then plays 1,024 fresh episodes
-with each and prints the mean performance (length over the longest). Everything but the environment
-is plain JAX and optax, to be copied and changed.
+Trains one policy for each seed, one after another, on a million steps; then plays 1,024 fresh
+episodes with each and prints the mean performance (length over the longest). Everything but the
+environment is plain JAX and optax, to be copied and changed.
 """
 
 import argparse

@@ -6,12 +6,12 @@ The other steps, with `learnkit` and `calc_metrics` from ``jaxsim shims``:
     log_dir=$(ls -t -1 `python -m learnkit.info -get logdir` | head -1)
     python calc_metrics.py -syllabus_subtype=CL -log_dir=$log_dir
 
-The log goes to $L2DATA/logs, or to l2data in the home directory where that is not set.
+The log goes to $L2DATA/logs, or to l2data in the home directory where that is not set, and the
+results to runs/train_ppo. With --resume a training that was interrupted goes on.
 """
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 from evaluation import cli
@@ -26,11 +26,12 @@ def main() -> int:
     parser.add_argument("--syllabus", default=str(CL), metavar="FILE", help="(cl.json)")
     parser.add_argument("--agent", default="ppo", metavar="NAME", help="(ppo)")
     parser.add_argument("--seed", default="0", metavar="N", help="root of all randomness (0)")
+    parser.add_argument("--out", default="runs/train_ppo", metavar="DIR", help="(runs/train_ppo)")
+    parser.add_argument("--resume", action="store_true", help="go on where it was interrupted")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as out:
-        words = ["run", given.syllabus, "--agent", given.agent, "--seed", given.seed]
-        words += ["--lifetimes", "1", "--l2data", str(data_folder()), "--quiet"]
-        return cli.main([*words, "--out", out, "--overwrite"])
+    words = ["run", given.syllabus, "--agent", given.agent, "--seed", given.seed]
+    words += ["--lifetimes", "1", "--l2data", str(data_folder()), "--quiet", "--out", given.out]
+    return cli.main([*words, "--resume" if given.resume else "--overwrite"])
 
 
 if __name__ == "__main__":

@@ -91,7 +91,8 @@ class Family:
 
     Attributes:
       name: short name, for commands and tables.
-      entity: what is changed, in the words of `hints.HINT_WORDS` where they have one.
+      entity: what is changed; a level of the catalogue that sets the same parameters may have other
+        words in `hints.HINT_WORDS`.
       attribute: of the entity.
       change: word for the change, if the first range is above its nominal value.
       lower: word for the change below the nominal value; "" if there is none.

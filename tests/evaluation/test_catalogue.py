@@ -1,6 +1,7 @@
 """`jaxsim levels`, `jaxsim tasks` and `jaxsim novelties`."""
 
 import json
+from dataclasses import replace
 
 import jax
 import pytest
@@ -84,6 +85,19 @@ def test_a_list_and_its_entries_can_be_looked_at(capsys):
         assert entry.control != entry.detection
         difficulties = f"{entry.control:g} for control, {entry.detection:g} for detection"
         assert f"  {entry.split}; difficulty {difficulties} ({entry.difficulty})\n" in one
+
+
+@pytest.mark.parametrize("about", [{}, {"held_out": ["wind"]}])
+def test_a_list_of_ones_own_can_be_looked_at(about, capsys, tmp_path):
+    shipped = novelties.load("open-world-1")
+    known = [one for one in shipped.entries if one.novelty.families == ("step_position",)]
+    entries = [replace(one, number=place) for place, one in enumerate(known)]
+    path = tmp_path / "mine.jsonl"
+    novelties.NoveltyList("mine-1", tuple(entries), about).write(path)
+    whole = output(capsys, "novelties", str(path))
+    assert whole.startswith(f"{path}: {len(entries)} novelties\n")
+    assert ("held out: wind" in whole) == bool(about)
+    assert json.dumps(entries[1].novelty.to_json()) in output(capsys, "novelties", f"{path}/1")
 
 
 @pytest.mark.parametrize(

@@ -245,13 +245,14 @@ def test_command_prints_and_writes(directories, capfd):
     assert values == strict(again.to_json())
 
 
-def results_of(folder, numbers, ends=(0, 1)):
+def results_of(folder, numbers, ends=(0, 1), measure="reward"):
     """A result file of logs, as l2metrics writes it."""
     runs = [
         {
             "run_id": f"{folder}{index}",
             "avg_train_perf": number,
             "perf_recovery": None,
+            "metrics_column": measure,
             "normalization_data_range": {"a_1": {"min": ends[0], "max": ends[1]}},
             "task_metrics": {"a_1": {"avg_train_perf": number}},
             "why": {"perf_recovery": Reason.TOO_FEW_RECOVERIES.sentence},
@@ -288,12 +289,16 @@ def test_results_of_logs_are_compared(tmp_path, monkeypatch, capfd):
         (["a", "c"], 0, "give l2metrics the same -d for all"),
         (["a", "a", "--metric", "mean"], 2, "none of mean in common; they have"),
         (["a", "a", "--paired"], 2, "logs have no numbers"),
+        (["a", "a", "--measure", "length"], 2, "--measure is for directories of `jaxsim run`"),
+        (["a", "a", "--window", "5"], 2, "--window is for directories of `jaxsim run`"),
+        (["a", "d"], 2, "the results are of reward and length; give l2metrics the same -p"),
     ],
 )
 def test_results_of_logs_that_do_not_fit(words, code, message, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     results_of("a", [5.0, 6.0])
     results_of("c", [5.0, 6.0], ends=(0, 9))
+    results_of("d", [5.0, 6.0], measure="length")
     assert cli.main(["compare", *words]) == code
     (line,) = capfd.readouterr().err.splitlines()
     assert message in line

@@ -100,6 +100,9 @@ def line(**changes):
     return json.dumps({**LIST.entries[0].to_json(), **changes})
 
 
+NOMINAL = line(families=["gravity", "push_sign"], parameters={"gravity": 9.8, "actions/sign": -1})
+
+
 @pytest.mark.parametrize(
     ("lines", "where", "reason"),
     [
@@ -117,11 +120,21 @@ def line(**changes):
         (["HEAD", line(detection=None)], 2, "'detection' is None"),
         (["HEAD", line(families=["push_sgn"])], 2, "did you mean 'push_sign'"),
         (["HEAD", line(parameters={"actions/sign": 99.0})], 2, "must be a number from -10 to 10"),
+        (["HEAD", NOMINAL], 2, "'gravity' changes nothing: gravity is 9.8, as without it"),
+        (["HOLDS gravity"], 1, r"'held_out' is 'gravity'; it must be a list of names"),
+        (["HOLDS [[]]"], 1, r"it must be a list of names of families"),
+        (['HOLDS ["gravty"]'], 1, r"it must be a list of names of families"),
+        (['HOLDS ["push_sign"]', line()], 2, "must be true: the list holds out push_sign"),
+        (["HOLDS []", line(held_out=True)], 2, "must be false: the list holds out none of its"),
     ],
 )
 def test_what_is_no_list_is_refused_with_its_place(lines, where, reason):
     head = '{"format": "jaxsim-novelties-1", "name": "some-1"}'
     text = "\n".join(lines).replace("HEAD", head)
+    if text.startswith("HOLDS"):
+        value, newline, rest = text.removeprefix("HOLDS ").partition("\n")
+        value = value if value.startswith("[") else json.dumps(value)
+        text = f'{head[:-1]}, "held_out": {value}}}{newline}{rest}'
     with pytest.raises(ExperimentError, match=reason) as caught:
         novelties.loads(text, "file")
     assert (caught.value.source, caught.value.line) == ("file", where)
