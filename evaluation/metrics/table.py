@@ -208,7 +208,7 @@ METRICS: Final = (
            heading="AMOC", bounds=_UNIT),
     _trial("amoc_delay", "detection:amoc_delay", "lower", "",
            "area under delay by false alarms over all thresholds, 0 is best", needs=_PREDICTS,
-           bounds=_POSITIVE, source="Fawcett and Provost (1999)"),
+           bounds=_UNIT, source="Fawcett and Provost (1999)"),
     _trial("asymptotic_nrp", "reaction:reaction", "higher", "",
            "M3 (visibility 0), M4 (1): last episodes over the baseline's before novelty",
            needs=_BASELINE, heading="NRP (M3, M4)", bounds=_POSITIVE),

@@ -40,9 +40,10 @@ TABLE_EXAMPLES = """examples:
   jaxsim sweep table runs/gravity --rows gravity --columns agent --metric length --plot plot.png
   jaxsim sweep table runs/map --rows gravity --columns pole/length --plot map.png
 
-A value is the mean over the cells that agree in the named axes, with a 95 % interval over these
-cells (Student's); for a single cell its own interval. A plot has lines with bands over a numeric
-axis, and is a heat map where both axes are numeric and the columns are more than eight.
+A value is the mean over the cells that agree in the named axes, with the 95 % interval of a mean
+over seeds; over cells where all have one seed, and of a single cell its own. A plot has lines with
+bands over a numeric axis, and is a heat map where both axes are numeric and the columns are more
+than eight.
 """
 SUBMIT_EXAMPLES = """examples:
   jaxsim sweep submit runs/gravity --slurm --partition gpu --gpus 1 --jobs 16 --time 2h

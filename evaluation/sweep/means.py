@@ -1,18 +1,28 @@
 """Means of a metric over the cells of a sweep that agree in one or two axes, with intervals."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from evaluation.metrics.statistics import UNBOUNDED, bootstrap_interval, holding
-from evaluation.metrics.table import bounds_of
+from evaluation.metrics.statistics import (
+    DEFAULT_LEVEL,
+    UNBOUNDED,
+    bootstrap_interval,
+    holding,
+    wilson,
+)
+from evaluation.metrics.table import SHARES, bounds_of
 from evaluation.records import MEASURE_BOUNDS
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases.base import ENDINGS
 
+REPLICATES: Final = "seed"
+"""An axis of repetitions: cells of one seed share starts and randomness."""
 _BOUNDS: Final = bounds_of(unit=True) | MEASURE_BOUNDS | dict.fromkeys(ENDINGS, (0.0, 1.0))
+_SHARES: Final = SHARES.union(ENDINGS)
 MOST_VALUES: Final = 1000
 """Most values of an axis in a table."""
 
@@ -27,9 +37,9 @@ class MeanTable:
       columns: name of the axis of the columns; None for one column.
       row_values: (R,) values of the rows.
       column_values: (C,) values of the columns.
-      value: (R, C) mean over the cells that agree in both; NaN where there is none.
+      value: (R, C) mean over the cells that agree in both; NaN where none has a value.
       low, high: (R, C) ends of its 95 % interval.
-      cells: (R, C) number of these cells.
+      cells: (R, C) number of these cells that have a value.
     """
 
     metric: str
@@ -51,8 +61,16 @@ def axes_of(data: pa.Table) -> list[str]:
 _NOT_AXES: Final = ("cell", "metric", "value", "low", "high", "count", "reason")
 
 
+def metric_of(name: str) -> str:
+    """Metric of a name in cells.parquet: "mean" of "block 3/mean"."""
+    return name.rpartition("/")[2].partition(" after ")[0]
+
+
 def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None) -> MeanTable:
     """Average a metric over the cells that agree in one or two axes.
+
+    The interval is that of a mean over seeds, each of which is averaged over its cells first; over
+    cells where they are of one seed; and that of the cell if there is one.
 
     Args:
       data: rows of cells.parquet, all of this metric.
@@ -68,25 +86,52 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
     row_values, row = row_axis
     column_values, column = column_axis
     shape = len(row_values), max(1, len(column_values))
-    arrays = {key: _numbers(data, key) for key in ("value", "low", "high")}
+    arrays = {key: _numbers(data, key) for key in ("value", "low", "high", "count")}
+    seeds = data[REPLICATES].to_numpy() if REPLICATES in axes_of(data) else np.zeros(len(data))
     value, low, high = (np.full(shape, np.nan) for _ in range(3))
     cells = np.zeros(shape, int)
     order = np.lexsort((np.arange(len(data)), column, row))
     place = row[order] * shape[1] + column[order]
     for members in np.split(order, np.flatnonzero(np.diff(place)) + 1):
         cell = row[members[0]], column[members[0]]
+        members = members[np.isfinite(arrays["value"][members])]
         cells[cell] = len(members)
+        parts = {key: array[members] for key, array in arrays.items()}
         if len(members) == 1:
-            value[cell], low[cell], high[cell] = (arrays[key][members[0]] for key in arrays)
-            continue
-        numbers = arrays["value"][members]
-        if np.isfinite(numbers).any():
-            value[cell] = np.nanmean(numbers)
-        bounds = holding(_BOUNDS.get(metric, UNBOUNDED), numbers)
-        interval = bootstrap_interval(numbers, bounds=bounds)
-        low[cell], high[cell] = interval.low, interval.high
+            value[cell], low[cell], high[cell] = (parts[k][0] for k in ("value", "low", "high"))
+        elif len(members):
+            numbers = _by_seed(parts["value"], seeds[members])
+            value[cell] = numbers.mean()
+            low[cell], high[cell] = _interval(metric_of(metric), numbers, parts)
     heads = column_values or (metric,)
     return MeanTable(metric, rows, columns, row_values, heads, value, low, high, cells)
+
+
+def _by_seed(numbers: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """(S,) means of the cells of each seed; (N,) numbers themselves if all are of one."""
+    labels, place = np.unique(seeds, return_inverse=True)
+    if len(labels) == 1:
+        return numbers
+    means: np.ndarray = np.bincount(place, numbers) / np.bincount(place)
+    return means
+
+
+def _interval(
+    name: str, numbers: np.ndarray, parts: Mapping[str, np.ndarray]
+) -> tuple[float, float]:
+    """Interval of the mean of numbers; of a share that is 0 or 1 in all cells, Wilson's.
+
+    Args:
+      name: of the metric.
+      numbers: (S,) means of seeds, or cells.
+      parts: columns "value" and "count" of the cells.
+    """
+    if name in _SHARES and np.ptp(numbers) == 0 and numbers[0] in (0, 1):
+        number = parts["count"].sum()  # episodes or trials of all cells
+        low, high = wilson(numbers[0] * number, number, DEFAULT_LEVEL)
+        return float(low), float(high)
+    interval = bootstrap_interval(numbers, bounds=holding(_BOUNDS.get(name, UNBOUNDED), numbers))
+    return float(interval.low), float(interval.high)
 
 
 def _numbers(data: pa.Table, name: str) -> np.ndarray:

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from evaluation.files import write_json, write_whole
 from evaluation.json_types import JsonMapping, JsonObject
-from evaluation.sweep.means import MeanTable, axes_of, tabulate
+from evaluation.metrics.table import BY_NAME
+from evaluation.sweep.means import REPLICATES, MeanTable, axes_of, metric_of, tabulate
 
 JSON, PAGE = "report.json", "report.html"
 MOST_CELLS: Final = 20_000
@@ -20,8 +21,6 @@ MOST_METRICS: Final = 8
 MOST_ROWS: Final = 200
 MOST_COLUMNS: Final = 6
 ENDS: Final = 5
-REPLICATES: Final = "seed"
-"""An axis that others are averaged over."""
 
 
 def write(folder: Path, cells: Path, about: JsonMapping, command: str) -> bool:
@@ -58,9 +57,13 @@ def summarise(data: pa.Table, about: JsonMapping) -> JsonObject:
     metrics = list(dict.fromkeys(data["metric"].to_pylist()))
     parts = {name: data.filter(pc.equal(data["metric"], name)) for name in metrics[:MOST_METRICS]}
     values = {**about, "metrics": metrics}
+    if len(metrics) > MOST_METRICS:
+        values["metrics without tables"] = metrics[MOST_METRICS:]
     for name, part in list(parts.items())[:1]:
+        row = BY_NAME.get(metric_of(name))
+        sign = 1 if row is not None and row.direction == "lower" else -1
         numbers = part["value"].to_numpy().astype(float)
-        order = np.argsort(-numbers, kind="stable")
+        order = np.argsort(sign * numbers, kind="stable")
         order = order[np.isfinite(numbers[order])]
         values |= {f"best cells by {name}": _cells(part, order[:ENDS], name)}
         values |= {f"worst cells by {name}": _cells(part, order[::-1][:ENDS], name)}

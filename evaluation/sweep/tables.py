@@ -108,7 +108,9 @@ def rich_table(metric_table: MeanTable) -> "RichTable":
 
     over = metric_table.cells.max()
     title = (
-        f"{metric_table.metric}, mean over {over:,} cells each" if over > 1 else metric_table.metric
+        f"{metric_table.metric}, mean over {_number_text(metric_table.cells)} cells each"
+        if over > 1
+        else metric_table.metric
     )
     grid = RichTable(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     grid.add_column(metric_table.rows, no_wrap=True)
@@ -120,10 +122,19 @@ def rich_table(metric_table: MeanTable) -> "RichTable":
     return grid
 
 
+def _number_text(cells: np.ndarray) -> str:
+    """Number of cells of all means, or its range."""
+    least, most = cells.min(), cells.max()
+    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
+
+
 def _text(metric_table: MeanTable, row: int, column: int) -> str:
     value, low, high = (
         x[row, column] for x in (metric_table.value, metric_table.low, metric_table.high)
     )
     if not np.isfinite(value):
         return ""
-    return f"{value:.3f}" if not np.isfinite(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    if not np.isfinite(low):
+        return f"{value:.3f}"
+    end = f"{high:.3f}]" if np.isfinite(high) else "∞)"  # beyond the end of all trials
+    return f"{value:.3f} [{low:.3f}, {end}"

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from evaluation.json_types import JsonObject
 from evaluation.metrics.reasons import Reason, sentence_of
+from evaluation.metrics.table import BY_NAME
 from evaluation.report.entries import number
 from evaluation.sailon import evaluate
 from evaluation.sailon.experiment import generate
@@ -43,6 +44,7 @@ FIELDS: Final[Mapping[str, Value | None]] = {
     "seed": 0,
     "starts": "counter",
 }
+_PLACES: Final = {name: place for place, name in enumerate(BY_NAME)}
 TOGETHER: Final = ("level", "difficulty", "visibility")
 """Fields in which the cells of one experiment may differ."""
 COPIED: Final[Mapping[str, pa.DataType]] = {
@@ -187,7 +189,7 @@ def _of_cell(cell: SweepCell, result: evaluate.EvaluationResults) -> tuple[pa.Ta
             "lifetimes": row.counts[name],
             "reason": None if value.reasons == Reason.NONE else sentence_of(value.reasons),
         }
-        for name, value in row.values.items()
+        for name, value in sorted(row.values.items(), key=lambda item: _PLACES[item[0]])
     }
     return pa.Table.from_arrays(arrays, schema=ROWS), entries
 

@@ -6,16 +6,20 @@ import io
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import numpy as np
+import pyarrow as pa
 import pytest
+from scipy import stats
 
 from evaluation import cli, sweep
 from evaluation.logs import learnkit, read_columns
+from evaluation.metrics.statistics import wilson
 from evaluation.report import terminal
-from evaluation.sweep import handlers, launch, merging, playing, report, tables
+from evaluation.sweep import handlers, launch, means, merging, playing, report, tables
 from tests.evaluation.report.test_html import at, check_page, read
 from tests.evaluation.sweep import small
 from tests.evaluation.sweep.test_bases import SYLLABUS
@@ -45,6 +49,108 @@ def test_a_value_is_the_mean_over_the_cells_that_agree(plan):
             ]
             assert table.value[r, c] == pytest.approx(np.mean(values))
             assert table.low[r, c] <= table.value[r, c] <= table.high[r, c]
+
+
+def cells_of(values, seeds, metric="performance", counts=1):
+    """Cells of one gravity, as cells.parquet has them."""
+    number = len(values)
+    columns = {
+        "cell": np.arange(number),
+        "gravity": np.full(number, 9.8),
+        "seed": np.asarray(seeds),
+        "metric": [metric] * number,
+        "value": np.asarray(values, float),
+        "low": np.full(number, 0.25),
+        "high": np.full(number, 0.5),
+        "count": np.full(number, counts),
+        "reason": [None] * number,
+    }
+    return pa.table(columns)
+
+
+def student(values):
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return np.mean(values), np.mean(values) - half, np.mean(values) + half
+
+
+def numbers_of(*arguments, **options):
+    metric = options.get("metric", "performance")
+    table = means.tabulate(cells_of(*arguments, **options), metric, "gravity")
+    return [x[0, 0] for x in (table.value, table.low, table.high, table.cells)]
+
+
+def test_the_interval_of_a_mean_is_over_seeds():
+    """Cells of one seed share their randomness, so they are averaged first."""
+    values, seeds = [0.40, 0.44, 0.50, 0.52, 0.47, 0.47], [3, 3, 1, 1, 2, 2]
+    assert numbers_of(values, seeds) == pytest.approx([*student([0.42, 0.51, 0.47]), 6])
+    assert numbers_of(values, [3] * 6) == pytest.approx([*student(values), 6])
+    # A seed with fewer cells counts as much as another.
+    unbalanced = [0.40, np.nan, *values[2:]]
+    assert numbers_of(unbalanced, seeds) == pytest.approx([*student([0.40, 0.51, 0.47]), 5])
+
+
+def test_cells_without_a_value_are_not_counted():
+    nan = np.nan
+    assert numbers_of([nan, 0.4, nan], [1, 2, 3]) == [0.4, 0.25, 0.5, 1]
+    np.testing.assert_equal(numbers_of([nan, nan], [1, 2]), [nan, nan, nan, 0])
+    table = means.tabulate(cells_of([0.1, nan, 0.3], [1, 2, 3]), "performance", "gravity")
+    assert tables.rich_table(table).title == "performance, mean over 2 cells each"
+    ragged = replace(table, cells=np.array([[2], [12]]))
+    assert tables.rich_table(ragged).title == "performance, mean over 2 to 12 cells each"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "ends"),
+    [
+        ("survived", 1.0, wilson(300, 300, 0.95)),
+        ("block 3/alarm_rate", 0.0, wilson(0, 300, 0.95)),
+        ("survived", 0.5, (0.5, 0.5)),
+        ("performance", 1.0, (1.0, 1.0)),
+    ],
+)
+def test_a_share_that_is_alike_in_all_cells_is_not_certain(metric, value, ends):
+    _, low, high, _ = numbers_of([value] * 3, [1, 2, 3], metric=metric, counts=100)
+    assert (low, high) == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(
+    ("metric", "most"),
+    [
+        ("performance after 100", 1),
+        ("lifelong/avg_eval_perf", 101),
+        ("block 0/mean", 1),
+        ("amoc_delay", 1),
+    ],
+)
+def test_intervals_stay_in_the_bounds_of_their_metric(metric, most):
+    low = 0.2 * most
+    mean, _, high, _ = numbers_of([low, most, most], [1, 2, 3], metric=metric)
+    assert mean == pytest.approx((low + 2 * most) / 3) and high == most
+    beyond = numbers_of([low, 2 * most, 2 * most], [1, 2, 3], metric=metric)
+    assert beyond[:3] == pytest.approx(student([low, 2 * most, 2 * most]))
+
+
+def test_the_best_cells_are_those_with_the_better_values():
+    about = {"name": "small", "cells": 3}
+    values = [0.25, 0.75, 0.5]
+    for metric, best in (("performance", 1), ("amoc_delay", 0), ("block 1/recovery_time", 0)):
+        values_of_report = report.summarise(cells_of(values, [1, 2, 3], metric), about)
+        assert values_of_report[f"best cells by {metric}"][0]["cell"] == best
+        assert values_of_report[f"worst cells by {metric}"][0]["cell"] == 1 - best
+
+
+def test_metrics_without_tables_are_named(monkeypatch):
+    both = pa.concat_tables([cells_of([0.5], [1]), cells_of([0.5], [1], "length")])
+    about = {"name": "small", "cells": 1}
+    assert "metrics without tables" not in report.summarise(both, about)
+    monkeypatch.setattr(report, "MOST_METRICS", 1)
+    assert report.summarise(both, about)["metrics without tables"] == ["length"]
+
+
+def test_an_end_beyond_all_trials_is_shown(plan):
+    table = tables.table(plan.folder, "pole/length", "agent", "length", ["seed=1"])
+    ends = replace(table, high=np.full_like(table.high, np.nan))
+    assert tables._text(ends, 0, 0).endswith(", ∞)")
 
 
 def test_a_single_cell_has_its_own_interval(plan):
