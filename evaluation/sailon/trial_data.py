@@ -1,6 +1,6 @@
 """Results arranged by trials, each beside the baseline's, for `evaluation.metrics.novelty`."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,7 +33,8 @@ class TrialData:
 def trial_data(agent: Results, baseline: Results | None) -> TrialData:
     """Arrange results trial by trial, each beside the baseline's trial.
 
-    Trials are paired by their place among the trials of their cell.
+    Trials of a cell are paired by their number, ``trial_index``; by their place among the trials
+    of the cell if the two results have no number in common there.
 
     Args:
       agent: results.
@@ -64,11 +65,8 @@ def trial_data(agent: Results, baseline: Results | None) -> TrialData:
     baseline_performance = np.full((len(groups), size), np.nan)
     if baseline is not None:
         baseline_rows = baseline.tested()
-        by_trial = {
-            key: baseline_rows["performance"][places] for key, places in _grouped(baseline_rows)
-        }
-        for line, (key, places) in enumerate(groups):
-            values = by_trial.get(key, np.zeros(0))[: len(places)]
+        for line, places in enumerate(_partners(rows, groups, baseline_rows)):
+            values = baseline_rows["performance"][places][: len(groups[line][1])]
             baseline_performance[line, : len(values)] = values
     count = np.array([len(places) for _, places in groups])
     flags = [rows["novelty_initiated"][places] for _, places in groups]
@@ -93,10 +91,13 @@ def trial_data(agent: Results, baseline: Results | None) -> TrialData:
 Key = tuple[int, int, str, int, int, int]
 """Visibility, level, difficulty, hint level, sample and place of a trial."""
 
+Group = tuple[Key, npt.NDArray[np.int64]]
+"""A trial and the places of its rows, in the order of episodes."""
+
 NO_DIGIT: Final = -1
 
 
-def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
+def _grouped(rows: Rows) -> list[Group]:
     """Places of the rows of each trial, in the order of episodes."""
     members: dict[tuple[Any, ...], list[int]] = {}
     names = ("novelty_visibility", "novelty_level", "novelty_difficulty", "hint_level", "sample")
@@ -115,9 +116,31 @@ def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
     return groups
 
 
-def _labels(
-    groups: list[tuple[Key, npt.NDArray[np.int64]]], entries: Mapping[int, ListedNovelty]
-) -> Labels:
+def _partners(
+    rows: Rows, groups: Sequence[Group], baseline: Rows
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the rows of the baseline's trial beside each trial; none if it has no such trial."""
+
+    def by_cell(table: Rows, trials: Sequence[Group]) -> dict[Hashable, dict[int, Group]]:
+        cells: dict[Hashable, dict[int, Group]] = {}
+        for group in trials:
+            number = int(table["trial_index"][group[1][0]])
+            cells.setdefault(group[0][:5], {})[number] = group
+        return cells
+
+    others = _grouped(baseline)
+    ours, theirs, by_key = by_cell(rows, groups), by_cell(baseline, others), dict(others)
+    nothing = np.zeros(0, np.int64)
+    for key, places in groups:
+        numbered = theirs.get(key[:5], {})
+        if ours[key[:5]].keys() & numbered.keys():
+            number = int(rows["trial_index"][places[0]])
+            yield numbered[number][1] if number in numbered else nothing
+        else:
+            yield by_key.get(key, nothing)
+
+
+def _labels(groups: list[Group], entries: Mapping[int, ListedNovelty]) -> Labels:
     """Labels of the trials; for novelties of a list, their families and classes."""
     keys = [key for key, _ in groups]
     visibility, level, difficulty, hint, sample, _ = zip(*keys, strict=True)
@@ -134,6 +157,7 @@ def _labels(
             "control": np.array([novelties.bin_of(entry.control) for entry in trial_entries]),
             "detection": np.array([novelties.bin_of(entry.detection) for entry in trial_entries]),
         },
+        np.array(sample),
     )
 
 
@@ -158,7 +182,7 @@ def _last(valid: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> int:
 
 def _predictions(
     rows: Rows,
-    groups: list[tuple[Key, npt.NDArray[np.int64]]],
+    groups: list[Group],
     digits: npt.NDArray[np.int64],
     entries: Mapping[int, ListedNovelty],
 ) -> Answers:

@@ -8,7 +8,6 @@ from evaluation.metrics.novelty.cells import CellMeasures as CellMeasures
 from evaluation.metrics.novelty.cells import Labels as Labels
 from evaluation.metrics.novelty.cells import kaplan_meier_median as kaplan_meier_median
 from evaluation.metrics.novelty.cells import rows as rows
-from evaluation.metrics.novelty.cells import wilson as wilson
 from evaluation.metrics.novelty.characterisation import Characterisation as Characterisation
 from evaluation.metrics.novelty.characterisation import characterisation as characterisation
 from evaluation.metrics.novelty.characterisation import slot_accuracy as slot_accuracy

@@ -23,9 +23,10 @@ from evaluation.metrics.statistics import (
     Bounds,
     bootstrap_interval,
     holding,
+    of_clusters,
     resample_weights,
+    share_of_clusters,
 )
-from evaluation.metrics.statistics import wilson as share_interval
 from evaluation.metrics.table import bounds_of
 
 LEVEL: Final = 0.95
@@ -35,6 +36,7 @@ ROUNDING: Final = 1e-12
 """Allowance for rounding in a product of fractions, far above that of a thousand factors."""
 
 Bools = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Labels:
       visibility: (T,) int, 1 if the agent is told of the novelty.
       hint_level: (T,) int, -1 to 3.
       groups: kind of row -> (T,) text; trials with the same text are joined to a row of that kind.
+      clusters: (T,) number of the novelty of a list that a trial is of; intervals are then over
+        novelties, since trials of one are alike. None where all trials of a cell have one world.
     """
 
     level: npt.NDArray[np.int64] | npt.NDArray[np.str_]
@@ -54,6 +58,7 @@ class Labels:
     visibility: npt.NDArray[np.int64]
     hint_level: npt.NDArray[np.int64]
     groups: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
+    clusters: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,17 +128,21 @@ def rows(
     if labels.level.dtype.kind != "U":
         none = none | np.isin(labels.level, NOMINAL)
     limits = bounds_of(unit=True) if bounds is None else bounds
+    trial_numbers = np.arange(len(labels.level))
+    clusters = trial_numbers if labels.clusters is None else labels.clusters
     result = []
     for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
         inside = {name: n.part(members) for name, n in per_trial.items()}
         counts = {name: int(np.isfinite(n.values).sum()) for name, n in inside.items()}
-        values = _values(inside, limits, seed, resamples)
+        values = _values(inside, clusters[members], limits, seed, resamples)
         hidden = _hidden_reason(visibility, bool(none[members].all()))
-        times = censored[:, members & ~none]
-        values["censored_median_delay"] = _censored(times, hidden, seed, resamples)
+        novel = members & ~none
+        values["censored_median_delay"] = _censored(
+            censored[:, novel], clusters[novel], hidden, seed, resamples
+        )
         counts["median_delay"] = counts["mean_delay"]
         has_median = values["censored_median_delay"].reasons == Reason.NONE
-        counts["censored_median_delay"] = times.shape[1] if has_median else 0
+        counts["censored_median_delay"] = int(novel.sum()) if has_median else 0
         if wsu and values["mean_delay"].reasons == Reason.NOT_DETECTED:
             values["mean_delay"] = _one(0.0, Reason.NOT_DETECTED)
         cell = kind, level, difficulty, visibility, hint, int(members.sum())
@@ -173,14 +182,19 @@ def _groups(
 
 
 def _values(
-    numbers: Mapping[str, Numbers], limits: Mapping[str, Bounds], seed: int, resamples: int
+    numbers: Mapping[str, Numbers],
+    clusters: Integers,
+    limits: Mapping[str, Bounds],
+    seed: int,
+    resamples: int,
 ) -> dict[str, Numbers]:
     values = {}
     means = [name for name in numbers if name not in SHARES]
     table = np.stack([numbers[name].values for name in means], axis=-1)
     least, largest = np.array([limits.get(name, UNBOUNDED) for name in means]).T
     bounds = holding((least, largest), table)
-    interval = bootstrap_interval(table, seed, LEVEL, resamples, bounds=bounds)
+    over = of_clusters(table, clusters)
+    interval = bootstrap_interval(over, seed, LEVEL, resamples, bounds=bounds)
     for place, name in enumerate(means):
         finite = numbers[name].values[np.isfinite(numbers[name].values)]
         ends = interval.low[place], interval.high[place]
@@ -188,13 +202,39 @@ def _values(
     for name in SHARES:
         finite = numbers[name].values[np.isfinite(numbers[name].values)]
         share = float(finite.mean()) if finite.size else None
-        values[name] = _value(share, wilson(int(finite.sum()), finite.size), numbers[name])
+        ends = share_of_clusters(numbers[name].values, clusters, LEVEL)
+        values[name] = _value(share, ends, numbers[name])
     delays = numbers["mean_delay"]
     finite = delays.values[np.isfinite(delays.values)]
-    middle = bootstrap_interval(delays.values, seed, LEVEL, resamples, "median")
     median = float(np.median(finite)) if finite.size else None
-    values["median_delay"] = _value(median, (float(middle.low), float(middle.high)), delays)
+    values["median_delay"] = _value(median, _middle(delays, clusters, seed, resamples), delays)
     return {name: values[name] for name in sorted(values)}
+
+
+def _middle(delays: Numbers, clusters: Integers, seed: int, resamples: int) -> tuple[float, float]:
+    """Interval of the median delay."""
+    has_value = np.isfinite(delays.values)
+    if len(np.unique(clusters)) == len(clusters) or not has_value.any():
+        interval = bootstrap_interval(delays.values, seed, LEVEL, resamples, "median")
+        return float(interval.low), float(interval.high)
+    detected = delays.values[has_value].astype(np.int64)
+    return _ends(detected, np.ones(len(detected), bool), clusters[has_value], seed, resamples)
+
+
+def _ends(
+    delay: Integers, is_event: Bools, clusters: Integers, seed: int, resamples: int
+) -> tuple[float, float]:
+    """Percentiles of Kaplan-Meier medians of resampled clusters; NaN beyond the end of trials."""
+    labels, place = np.unique(clusters, return_inverse=True)
+    medians = np.concatenate(
+        [
+            kaplan_meier_median(delay, is_event, weights[:, place])
+            for weights in resample_weights(len(labels), resamples, seed)
+        ]
+    )
+    # A resample with a median beyond the end of the trials is above all others.
+    low, high = (_quantile(medians, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return low, high
 
 
 def _one(value: float, reason: int, low: float = math.nan, high: float = math.nan) -> Numbers:
@@ -217,15 +257,9 @@ def _hidden_reason(visibility: int, none: bool) -> Reason:
     return Reason.NO_NOVELTY if none else Reason.NONE
 
 
-def wilson(hits: int, number: int, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of one share, by `evaluation.metrics.statistics.wilson`; NaN without a trial."""
-    if number == 0:
-        return math.nan, math.nan
-    low, high = share_interval(hits, number, level)
-    return float(low), float(high)
-
-
-def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Numbers:
+def _censored(
+    times: npt.NDArray[np.int64], clusters: Integers, hidden: Reason, seed: int, resamples: int
+) -> Numbers:
     """Median delay over all trials; trials in which novelty is never found are censored."""
     if hidden is not Reason.NONE:
         return _one(math.nan, hidden)
@@ -233,15 +267,8 @@ def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples
     whole = kaplan_meier_median(delay, is_event, np.ones((1, len(delay))))[0]
     if not np.isfinite(whole):
         return _one(math.nan, Reason.FEW_DETECTED if is_event.any() else Reason.NOT_DETECTED)
-    medians = np.concatenate(
-        [
-            kaplan_meier_median(delay, is_event, weights)
-            for weights in resample_weights(len(delay), resamples, seed)
-        ]
-    )
-    # A resample with a median beyond the end of the trials is above all others.
-    low, high = (_quantile(medians, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return _one(float(whole), Reason.NONE, low, high)
+    ends = _ends(delay, is_event, clusters, seed, resamples)
+    return _one(float(whole), Reason.NONE, *ends)
 
 
 def _quantile(medians: npt.NDArray[np.float64], share: float) -> float:

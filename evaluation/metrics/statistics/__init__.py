@@ -30,6 +30,8 @@ from evaluation.metrics.statistics.bootstrap import bootstrap_intervals as boots
 from evaluation.metrics.statistics.bootstrap import holding as holding
 from evaluation.metrics.statistics.bootstrap import resample_weights as resample_weights
 from evaluation.metrics.statistics.bootstrap import wilson as wilson
+from evaluation.metrics.statistics.clusters import of_clusters as of_clusters
+from evaluation.metrics.statistics.clusters import share_of_clusters as share_of_clusters
 from evaluation.metrics.statistics.comparison import Improvement as Improvement
 from evaluation.metrics.statistics.comparison import holm as holm
 from evaluation.metrics.statistics.comparison import (

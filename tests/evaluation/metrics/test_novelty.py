@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +30,11 @@ from evaluation.metrics.novelty import (
     rows,
     slot_accuracy,
     threshold_index,
-    wilson,
     window_of,
 )
 from evaluation.metrics.novelty.measures import SHARES, SLOTS
 from evaluation.metrics.novelty.reaction import _below
+from evaluation.metrics.statistics import wilson
 from evaluation.metrics.table import bounds_of
 
 PER_TRIAL = {
@@ -511,7 +512,7 @@ def test_every_value_of_a_cell_is_the_statistic_of_its_trials():
             continue
         assert value.values == pytest.approx(finite.mean(), rel=1e-12), name
         if name in SHARES:
-            ends = wilson(int(finite.sum()), len(finite))
+            ends = wilson(int(finite.sum()), len(finite), 0.95)
         else:
             interval = bootstrap_interval(numbers.values, 7, 0.95, 50, bounds=bounds[name])
             ends = float(interval.low), float(interval.high)
@@ -537,6 +538,47 @@ def test_bounds_hold_where_all_values_of_a_row_lie_between_them():
         assert (post.values, post.low) == (pytest.approx(mean), pytest.approx(mean - half))
         assert post.high == (1.0 if scale == 1 else pytest.approx(mean + half))
         assert cell.values["correct_rejections"].high == 1.0
+
+
+def test_intervals_of_a_list_are_over_its_novelties():
+    """Trials of one novelty are alike, so ten of them say hardly more than one."""
+    random = np.random.default_rng(4)
+    number, each, episodes = 12, 5, 12
+    clusters = random.permutation(np.repeat(np.arange(number) + 7, each))
+    found = random.uniform(size=number + 7) < 0.6
+    level = random.uniform(0.3, 0.9, number + 7)
+    trials = Trials(
+        np.clip(level[clusters][:, None] + random.normal(0, 0.02, (60, episodes)), 0, 1),
+        np.full((60, episodes), 0.5),
+        np.where(
+            found[clusters][:, None] & (np.arange(episodes) >= 6 + clusters[:, None] % 4), 0.9, 0
+        ),
+        np.full((60, episodes), 0.5),
+        np.full(60, 4),
+        np.full(60, episodes),
+    )
+    alone, listed = (
+        rows(trials, replace(labels(60), clusters=of), no_answers(60), 2, seed=3)[0]
+        for of in (None, clusters)
+    )
+    per_novelty = trials.performance[:, 4:].mean(1)[np.argsort(clusters, kind="stable")]
+    half = stats.sem(per_novelty.reshape(number, each).mean(1)) * stats.t.ppf(0.975, number - 1)
+    post = listed.values["performance_post"]
+    assert post.values == alone.values["performance_post"].values
+    assert post.low <= post.values - half + 1e-9 and post.high >= post.values + half - 1e-9
+    assert post.high - post.low > 1.8 * (
+        alone.values["performance_post"].high - alone.values["performance_post"].low
+    )
+    share = found[7:].mean()
+    ends = wilson(share * (number - 1), number - 1, 0.95)  # each novelty is one hit or miss
+    cdt = listed.values["cdt"]
+    assert (cdt.values, cdt.low, cdt.high) == pytest.approx((share, *ends), abs=0.01)
+    delays = {int(label % 4) + 2 for label in clusters if found[label]}
+    for name in ("median_delay", "censored_median_delay"):
+        one, many = listed.values[name], alone.values[name]
+        assert one.values == many.values and {one.low, many.low} <= delays
+        assert not one.low > many.low  # more uncertain
+        assert np.isnan(one.high) or one.high >= many.high
 
 
 def test_each_word_of_an_answer_is_compared_with_its_own():
@@ -576,11 +618,10 @@ def test_a_deviation_of_two_is_not_robust():
 
 
 def test_intervals_of_shares_are_wilson_s():
-    low, high = wilson(15, 30)
+    low, high = wilson(15, 30, 0.95)
     # The half width of 15 of 30, by hand with three decimals.
     assert (high - low) / 2 == pytest.approx(0.168, abs=5e-4)
-    assert all(wilson(0, n)[0] == 0 and wilson(n, n)[1] == 1 for n in range(1, 101))
-    assert all(math.isnan(end) for end in wilson(0, 0))
+    assert all(wilson(0, n, 0.95)[0] == 0 and wilson(n, n, 0.95)[1] == 1 for n in range(1, 101))
 
 
 def test_median_delays_with_trials_cut_off():

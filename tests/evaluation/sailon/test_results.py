@@ -158,7 +158,23 @@ def test_a_trial_of_which_the_end_was_not_played(results):
     assert row.counts["performance_post"] == 1
 
 
-def test_trials_are_paired_by_their_place(results):
+def test_trials_are_paired_by_their_number(results):
+    """A table without the first trial of a cell still has the others beside their own partners."""
+    rows = results.rows
+    index, level = rows["trial_index"], rows["novelty_level"]
+    varied = {**rows, "performance": np.arange(len(index)) / 100}
+    keep = ~((index == index[index >= 0].min()) & (level == level[index >= 0][0]))
+    fewer = Results({name: column[keep] for name, column in varied.items()})
+    data = trial_data(fewer, Results(varied))
+    np.testing.assert_array_equal(data.trials.performance, data.trials.baseline)
+    assert len(data.trials.count) == 3
+    # Where the numbers are of another tool and have nothing in common, places decide.
+    renumbered = Results({**varied, "trial_index": np.where(index < 0, index, index + 50)})
+    whole = trial_data(Results(varied), renumbered)
+    np.testing.assert_array_equal(whole.trials.performance, whole.trials.baseline)
+
+
+def test_a_trial_that_the_baseline_lacks_has_none_beside_it(results):
     shorter = {name: column[:15] for name, column in results.rows.items()}
     data = trial_data(results, Results(shorter))
     assert np.isnan(data.trials.baseline[3]).all()
