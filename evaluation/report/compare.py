@@ -173,6 +173,10 @@ class MetricComparison:
         return sentence_of(self.improvement.reasons[index])
 
 
+UNFINISHED = (Reason.NEVER_RECOVERED, Reason.NOT_REPORTED_IN_BLOCK)
+"""Reasons of a time that is missing because what it lasts to never came."""
+
+
 def check_same_syllabus(first: Schedule, second: Schedule) -> None:
     """Refuse runs that cannot be compared block by block.
 
@@ -278,7 +282,7 @@ def compare_records(
     names = [*metrics, *(row.name for row in rows)]
     directions = {**DIRECTIONS, **{row.name: row.direction for row in rows}}
     bounds = bounds_of(rows, measure in UNIT_MEASURES)
-    scores = [{name: syllabus_scores(m) for name, m in run.items()} for run in blocks]
+    scores = [{name: _score(metric) for name, metric in run.items()} for run in blocks]
     return Comparison(
         first,
         second,
@@ -289,6 +293,16 @@ def compare_records(
         _compare(scores[0], scores[1], seed, paired, directions, bounds),
         compare_lifelong(one, other, names, seed, paired, directions, bounds),
     )
+
+
+def _score(blocks: Numbers) -> Numbers:
+    """`syllabus_scores`; a lifetime without a value keeps the reason of a time that never ended."""
+    score = syllabus_scores(blocks)
+    reasons, missing = np.asarray(blocks.reasons), np.isnan(np.asarray(score.values))
+    for reason in UNFINISHED:
+        unfinished = missing & (reasons == reason).any(axis=1)
+        score = score._replace(reasons=np.where(unfinished, reason, score.reasons))
+    return score
 
 
 def compare_lifelong(
@@ -361,5 +375,18 @@ def _improvement(
 ) -> Improvement:
     """Probability that the first run does better."""
     sign = -1.0 if direction == "lower" else 1.0
-    one, other = (sign * np.asarray(metric.values, np.float64) for metric in (first, second))
+    one, other = (sign * values for values in _with_unfinished(first, second))
     return probability_of_improvement(one, other, paired=paired)
+
+
+def _with_unfinished(first: Numbers, second: Numbers) -> tuple[np.ndarray, np.ndarray]:
+    """Values in which a time to what never came is longer than every one that was observed."""
+    pair = [np.asarray(metric.values, np.float64) for metric in (first, second)]
+    table = np.concatenate(pair)
+    longest = np.where(np.isfinite(table), table, -np.inf).max(axis=0)
+    longer = np.where(np.isfinite(longest), longest + 1, np.nan)
+    one, other = (
+        np.where(np.isin(metric.reasons, UNFINISHED), longer, values)
+        for metric, values in zip((first, second), pair, strict=True)
+    )
+    return one, other

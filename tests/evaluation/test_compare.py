@@ -222,6 +222,38 @@ def test_pairs_of_other_seeds_are_refused():
 # The command --------------------------------------------------------------------------------------
 
 
+def recovering(lifetimes, times):
+    """Two training blocks; performance falls at the second, and recovers after some episodes."""
+    plan = Schedule(
+        "recovery",
+        tuple(Block(i, i + 1, "train", "Toy", (), 40, True) for i in range(2)),
+        source="recovery.json",
+    )
+    columns = {name: np.zeros((lifetimes, 80), dtype) for name, dtype in COLUMNS.items()}
+    columns["complete"][:] = True
+    columns["performance"][:, :40] = 0.9
+    for lifetime, time in enumerate(times):
+        columns["performance"][lifetime, 40 + time :] = 0.9
+    return Records(plan, columns, np.zeros(1, np.int32), metadata={"agent": "made up", "seed": 0})
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_an_agent_that_does_not_recover_is_slower_than_any_that_does(paired):
+    seldom = recovering(8, [5, 40, 40, 40, 40, 40, 40, 40])
+    always = recovering(8, range(10, 18))
+    comparison = compare_records(seldom, always, ["recovery_time"], window=3, paired=paired)
+    for part in (comparison.blocks, comparison.syllabus):
+        metric = part["recovery_time"]
+        assert np.ravel(metric.first.count)[0] == 1 and np.ravel(metric.second.count)[0] == 8
+        assert np.ravel(metric.improvement.probability)[0] == pytest.approx(1 / 8)
+        assert np.ravel(metric.improvement.p_value)[0] < 0.1
+    never = recovering(8, [40] * 8)
+    neither = compare_records(never, never, ["recovery_time"], window=3, paired=paired)
+    assert np.isnan(neither.blocks["recovery_time"].improvement.probability[0])
+    worse = compare_records(always, never, ["recovery_time"], window=3, paired=paired)
+    assert worse.blocks["recovery_time"].improvement.probability[0] == 1
+
+
 @pytest.fixture
 def directories(pair, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
