@@ -67,6 +67,11 @@ class Records:
         """Number of lifetimes, L."""
         return int(next(iter(self.columns.values())).shape[0])
 
+    def lifetime_names(self) -> list[tuple[object, int]]:
+        """(L,) seed and number of each lifetime; runs of one seed share their randomness."""
+        first, seed = self.first_lifetime, self.metadata.get("seed")
+        return [(seed, number) for number in range(first, first + self.num_lifetimes)]
+
     def by_episode(self) -> "Records":
         """The records of whole episodes, each joined from its sub-episodes.
 

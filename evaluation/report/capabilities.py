@@ -7,7 +7,7 @@ performance have no common mean.
 Source: L2M Metrics Framework, 4 Dec 2019, chapter 2 ("an average of the scores achieved").
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +33,8 @@ class CapabilityScore:
 
     Attributes:
       value: the average; NaN if no lifetime has a value.
-      low: lower end of the 95 % interval, computed from the intervals of the syllabi; NaN if a
-        syllabus has fewer than two lifetimes with a value.
+      low: lower end of the 95 % interval; NaN if a syllabus has fewer than two lifetimes with a
+        value.
       high: upper end.
       syllabi: number of syllabi that have a value.
       metrics: names of the metrics that are averaged.
@@ -100,6 +100,7 @@ def capability_scores(
     rows: Sequence[MetricRow] = (),
     seed: int = 0,
     unit: bool = False,
+    lifetimes: Sequence[Sequence[Hashable]] | None = None,
 ) -> dict[str, Capability]:
     """Average the scores of lifetimes to a score for each core capability.
 
@@ -108,19 +109,27 @@ def capability_scores(
       rows: custom metrics that are among them.
       seed: of the bootstrap.
       unit: whether performance lies between 0 and 1, as for `bounds_of`.
+      lifetimes: names of the lifetimes of each run. Those of one name have common randomness, in
+        runs of one seed for example, so their scores are averaged before the interval is taken.
+        None if no two have.
 
     Returns:
       The capabilities that have a metric with a value, in the order of `CAPABILITIES`.
     """
     table = {**BY_NAME, **{row.name: row for row in rows}}
     limits = bounds_of(rows, unit)
+    if lifetimes is None:
+        lifetimes = [
+            [(place, number) for number in range(_count(run))] for place, run in enumerate(runs)
+        ]
     names = [name for name in dict.fromkeys(name for run in runs for name in run) if name in table]
     scores: dict[str, dict[str, CapabilityScore]] = {}
     averages: dict[str, dict[str, CapabilityScore]] = {}
     for capability in CAPABILITIES:
         members = [name for name in names if table[name].capability == capability]
         by_name = {
-            name: _score([run.get(name) for run in runs], (name,), seed, limits) for name in members
+            name: _score([run.get(name) for run in runs], lifetimes, (name,), seed, limits)
+            for name in members
         }
         scores[capability] = {name: s for name, s in by_name.items() if np.isfinite(s.value)}
         units: dict[str, list[str]] = {}
@@ -128,7 +137,9 @@ def capability_scores(
             if table[name].direction == "higher":
                 units.setdefault(table[name].unit or "no unit", []).append(name)
         averages[capability] = {
-            name: _score([_mean_of(run, members) for run in runs], tuple(members), seed, limits)
+            name: _score(
+                [_mean_of(run, members) for run in runs], lifetimes, tuple(members), seed, limits
+            )
             for name, members in units.items()
         }
     return {
@@ -136,6 +147,11 @@ def capability_scores(
         for capability, by_name in scores.items()
         if by_name
     }
+
+
+def _count(run: Mapping[str, Numbers]) -> int:
+    """Number of lifetimes of a run."""
+    return next((len(np.asarray(numbers.values)) for numbers in run.values()), 0)
 
 
 def _mean_of(run: Mapping[str, Numbers], names: Sequence[str]) -> Numbers | None:
@@ -167,20 +183,45 @@ def _interval(
 
 def _score(
     runs: Sequence[Numbers | None],
+    lifetimes: Sequence[Sequence[Hashable]],
     names: tuple[str, ...],
     seed: int,
     limits: Mapping[str, Bounds],
 ) -> CapabilityScore:
-    """Mean over syllabi of the means over lifetimes, with its interval.
-
-    Source: G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), for the interval of a sum.
-    """
-    values = [np.asarray(run.values, np.float64) for run in runs if run is not None]
-    values = [scores for scores in values if np.isfinite(scores).any()]
-    if not values:
+    """Mean over syllabi of the means over lifetimes, with its interval."""
+    scores = [np.asarray(run.values, np.float64) for run in runs if run is not None]
+    labels = [of_run for run, of_run in zip(runs, lifetimes, strict=True) if run is not None]
+    finite = [np.isfinite(values) for values in scores]
+    parts = [
+        (values[valid], [label for label, has in zip(of_run, valid, strict=True) if has])
+        for values, of_run, valid in zip(scores, labels, finite, strict=True)
+        if valid.any()
+    ]
+    if not parts:
         return CapabilityScore(np.nan, np.nan, np.nan, 0, names)
-    means = np.array([np.nanmean(scores) for scores in values])
-    ends = np.array([_interval(scores, names, seed, limits) for scores in values])
-    below, above = map(float, np.sqrt(np.sum((means[:, None] - ends) ** 2, axis=0)))
-    mean, count = float(means.mean()), len(values)
-    return CapabilityScore(mean, mean - below / count, mean + above / count, count, names)
+    mean = float(np.mean([values.mean() for values, _ in parts]))
+    ends = (np.nan, np.nan)
+    if all(len(values) > 1 for values, _ in parts):
+        ends = _interval(_of_lifetimes(parts, mean), names, seed, limits)
+    return CapabilityScore(mean, *ends, len(parts), names)
+
+
+def _of_lifetimes(
+    parts: Sequence[tuple[npt.NDArray[np.float64], Sequence[Hashable]]], mean: float
+) -> npt.NDArray[np.float64]:
+    """(C,) a value for each name of a lifetime, whose mean is the mean over syllabi.
+
+    These are linearised, as in `statistics.of_clusters`; the scores themselves if there is one
+    syllabus.
+
+    Args:
+      parts: scores of each syllabus, and names of their lifetimes.
+      mean: over syllabi of the means over lifetimes.
+    """
+    if len(parts) == 1:
+        return parts[0][0]
+    sums: dict[Hashable, float] = {}
+    for values, of_run in parts:
+        for label, value in zip(of_run, values - values.mean(), strict=True):
+            sums[label] = sums.get(label, 0.0) + value / len(values)
+    return mean + len(sums) / len(parts) * np.array(list(sums.values()))

@@ -166,7 +166,8 @@ def _score(arguments: argparse.Namespace) -> int:
     runs = [read_run(path) for path in arguments.runs]
     scores = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
     unit = arguments.measure in UNIT_MEASURES
-    capabilities = capability_scores(scores, rows, arguments.seed, unit)
+    lifetimes = [run.lifetime_names() for run in runs]
+    capabilities = capability_scores(scores, rows, arguments.seed, unit, lifetimes)
     transfer = between_tasks(runs, arguments.measure)
     if arguments.json:
         content = {

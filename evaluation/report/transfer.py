@@ -1,6 +1,6 @@
 """Transfer between tasks over runs of several syllabi: the area between learning curves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +64,8 @@ def between_tasks(runs: Sequence[Records], measure: str = "performance") -> list
 
 def _of_agent(agent: str, runs: Sequence[Records], measure: str) -> Iterator[CurveTransfer]:
     """Compare the learning curves of one agent."""
-    first: dict[str, list[np.ndarray]] = {}
-    after: dict[tuple[str, str], list[np.ndarray]] = {}
+    first: dict[str, dict[Hashable, np.ndarray]] = {}
+    after: dict[tuple[str, str], dict[Hashable, np.ndarray]] = {}
     for records in runs:
         values, counts = records.by_episode().by_block(measure)
         trained: list[str] = []
@@ -73,18 +73,24 @@ def _of_agent(agent: str, runs: Sequence[Records], measure: str) -> Iterator[Cur
             if block.mode != "train":
                 continue
             task = " ".join([block.task, *(f"{path}={value}" for path, value in block.parameters)])
-            curves = list(values[:, block.index, : counts[block.index]])
+            of_block = values[:, block.index, : counts[block.index]]
+            # Syllabi that begin alike have the same lifetimes of a seed until they differ.
+            named: dict[Hashable, np.ndarray] = {
+                (name, curve.tobytes()): curve
+                for name, curve in zip(records.lifetime_names(), of_block, strict=True)
+            }
             if not trained:
-                first.setdefault(task, []).extend(curves)
+                first.setdefault(task, {}).update(named)
             elif task not in trained:
-                after.setdefault((trained[-1], task), []).extend(curves)
+                after.setdefault((trained[-1], task), {}).update(named)
             trained.append(task)
-    for (earlier, task), curves in after.items():
+    for (earlier, task), group in after.items():
         if task not in first:
             continue
-        length = min(map(len, [*curves, *first[task]]))
-        baselines = [curve[:length] for curve in first[task]]
-        areas, around = (_areas(earlier, task, baselines, group) for group in (curves, baselines))
+        curves, alone = list(group.values()), list(first[task].values())
+        length = min(map(len, [*curves, *alone]))
+        baselines = [curve[:length] for curve in alone]
+        areas, around = (_areas(earlier, task, baselines, each) for each in (curves, baselines))
         mean = float(np.nanmean(areas))
         yield CurveTransfer(agent, earlier, task, mean, *_interval(areas, around), len(areas))
 

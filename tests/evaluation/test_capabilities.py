@@ -138,6 +138,47 @@ def test_a_transfer_from_or_to_a_single_lifetime_has_no_interval():
         assert transfer.to_json()["low"] is None
 
 
+def test_lifetimes_that_begin_alike_count_once():
+    """Syllabi of one seed that begin with one task have the same first blocks."""
+    alone, after = trained_in_order(5, 2), trained_in_order(7, 1, 2)
+    (expected,) = between_tasks([alone, after])
+    longer = replace(alone, schedule=replace(alone.schedule, name="longer"))
+    assert between_tasks([alone, longer, after, after]) == [expected]
+    reseeded = replace(alone, metadata={**alone.metadata, "seed": 5})
+    (more,) = between_tasks([alone, reseeded, after])
+    assert more.area == expected.area and more.high - more.low < expected.high - expected.low
+    later = replace(alone, first_lifetime=5)
+    assert between_tasks([alone, later, after]) == [more]
+
+
+def test_scores_of_one_lifetime_in_several_syllabi_are_averaged_first():
+    random = np.random.default_rng(3)
+    one = random.normal(size=6)
+    runs = [{"mean": numbers(values)} for values in (one, one + 3, 2 - one)]
+    named = [(4, number) for number in range(6)]
+
+    def score(*places, lifetimes=None):
+        scores = capability_scores([runs[p] for p in places], lifetimes=lifetimes)
+        return scores["continual_learning"].metrics["mean"]
+
+    alone = score(0)
+    together, apart = score(0, 1, lifetimes=[named, named]), score(0, 1)
+    width = alone.high - alone.low
+    assert together.value == apart.value == pytest.approx(alone.value + 1.5)
+    assert together.high - together.low == pytest.approx(width)
+    assert apart.high - apart.low < 0.8 * width  # of twelve lifetimes by themselves
+    cancelled = score(0, 2, lifetimes=[named, named])
+    assert (cancelled.low, cancelled.high) == pytest.approx((1, 1))
+    # Half of the lifetimes in common: means of six and of four.
+    runs[1]["mean"].values[4:] = np.nan
+    partly = score(0, 1, lifetimes=[named, named])
+    sums = (one - one.mean()) / 6 + np.append(one[:4] - one[:4].mean(), [0, 0]) / 4
+    values = partly.value + 6 / 2 * sums
+    assert partly.value == pytest.approx((one.mean() + one[:4].mean() + 3) / 2)
+    half = stats.t.ppf(0.975, 5) * stats.sem(values)
+    assert partly.high - partly.low == pytest.approx(2 * half)
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_share_that_is_alike_in_all_lifetimes_is_not_certain(value):
     scores = {name: numbers(np.full(4, value)) for name in ("true_alarm_rate", "cdt")}
@@ -194,7 +235,8 @@ def test_options_of_the_command_reach_its_numbers(tmp_path):
     assert cli.main(["score", *words, "--json", str(place)]) == 0
     content = json.loads(place.read_text())
     scored = [lifetime_scores(run, "length", 5) for run in runs]
-    expected = {name: of.to_json() for name, of in capability_scores(scored, (), 7).items()}
+    scores = capability_scores(scored, (), 7, lifetimes=[run.lifetime_names() for run in runs])
+    expected = {name: of.to_json() for name, of in scores.items()}
     assert content["capabilities"] == json.loads(json.dumps(expected))
     assert (content["measure"], content["window"]) == ("length", 5)
     assert content["runs"] == [
