@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 
 AGENT is a built-in agent (docs/agents.md), FILE.py for a file that holds one, or FILE.py:name. All
 agents play the same starts. With several agents the last column is the mean difference to the
-first, episode by episode. Intervals are of 95%, by bootstrap over the episodes.
+first, episode by episode. Intervals are of 95%, over the episodes.
 """
 
 

@@ -82,7 +82,8 @@ class ExperimentAnalysis:
             "format": FORMAT,
             **self.metadata,
             "window": self.window,
-            "interval": f"{LEVEL:.0%}: of shares by Wilson, else bootstrap over trials",
+            "interval": f"{LEVEL:.0%} over trials, of a list over its novelties: of means by "
+            "Student's t and bootstrap-t, of shares by Wilson, of medians by percentile bootstrap",
             "measures": self.measures,
         }
         for kind, name in _PLACES.items():

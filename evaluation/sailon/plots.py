@@ -121,10 +121,18 @@ def _write(path: Path, grid: Sequence[Sequence[Panel]]) -> Path:
 
 
 def _draw(axis: "Axes", values: Sequence[Numbers], shift: float, words: str) -> None:
-    """Draw one series: points with their intervals; missing values are left out."""
+    """Draw one series: points with their intervals; missing values are left out.
+
+    An upper end beyond the end of all trials has an arrow above the highest other one.
+    """
     table = np.array([(v.values, v.low, v.high) for v in values], np.float64).reshape(-1, 3)
     valid = np.flatnonzero(~np.isnan(table[:, 0]))
+    beyond = np.isfinite(table[:, 1]) & np.isnan(table[:, 2])
+    if beyond.any():
+        table[beyond, 2] = np.nanmax(table) + 1
     middle, low, high = np.where(np.isnan(table), table[:, :1], table)[valid].T
     x = valid + shift
     errors = np.maximum([middle - low, high - middle], 0)
-    axis.errorbar(x, middle, yerr=errors, fmt="o", markersize=3, capsize=2, label=words)
+    bars = axis.errorbar(x, middle, yerr=errors, fmt="o", markersize=3, capsize=2, label=words)
+    ends = np.flatnonzero(beyond)
+    axis.plot(ends + shift, table[ends, 2], "^", markersize=4, color=bars.lines[0].get_color())

@@ -35,10 +35,12 @@ def entry(value: JsonMapping, path: str) -> str:
         reason = value.get("reason", "no value")
         return f'<span class="reason">{html.escape(str(reason))}</span>'
     text = number(value[name], f"{path}/{name}")
-    if value["low"] is None or value["high"] is None:
+    if value["low"] is None:
         return text
-    ends = (number(value[end], f"{path}/{end}") for end in ("low", "high"))
-    return f'{text} <span class="low">[{", ".join(ends)}]</span>'
+    low = number(value["low"], f"{path}/low")
+    # An upper end that is missing beside a lower one is beyond all that was observed.
+    high = "∞)" if value["high"] is None else number(value["high"], f"{path}/high") + "]"
+    return f'{text} <span class="low">[{low}, {high}</span>'
 
 
 def cell(value: JsonValue, path: str) -> str:

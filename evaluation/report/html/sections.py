@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from evaluation.json_types import JsonMapping, JsonValue
-from evaluation.metrics.statistics import bootstrap_interval
+from evaluation.metrics.statistics import bootstrap_interval, describe
 from evaluation.records import MEASURE_BOUNDS, Records
 from evaluation.report.html import markup
 from evaluation.report.html.page import Chart, Section, page
@@ -130,27 +130,36 @@ def _command(command: str) -> Section:
     return Section("Command", "What made this.", text)
 
 
+def _points(values: np.ndarray) -> list[float | None]:
+    """Heights of a line, with a gap where there is no value."""
+    return [round(float(v), 6) if np.isfinite(v) else None for v in values]
+
+
 def _curve(records: Records, measure: str) -> Section:
     values = np.asarray(records.columns[measure], np.float64)
     lifetimes, episodes = values.shape
     group = -(-episodes // MOST_POINTS)
-    starts = np.arange(0, episodes, group)
-    sizes = np.diff([*starts, episodes])
-    means = np.add.reduceat(values, starts, axis=1) / sizes
-    mean = np.nan_to_num(means.mean(0))
-    band = bootstrap_interval(means, resamples=RESAMPLES, bounds=MEASURE_BOUNDS[measure])
-    shades, first = [], 0
+    shades, firsts, first = [], [], 0
     for block in records.schedule.blocks:
         name = f"{block.task} {block.mode}"
         shades.append((float(first), float(first + block.count), name))
+        firsts.append(np.arange(first, first + block.count, group))
         first += block.count
+    starts = np.concatenate(firsts)
+    finite = np.isfinite(values)
+    sums, sizes = (
+        np.add.reduceat(each, starts, axis=1) for each in (np.where(finite, values, 0), finite * 1)
+    )
+    means = np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)
+    mean = describe(means).mean
+    band = bootstrap_interval(means, resamples=RESAMPLES, bounds=MEASURE_BOUNDS[measure])
     # A single lifetime has no interval.
     ends = (np.where(np.isfinite(end), end, mean) for end in (band.low, band.high))
     chart = Chart(
         "episode",
         starts.tolist(),
-        {measure: [round(float(v), 6) for v in mean]},
-        {measure: tuple([round(float(v), 6) for v in end] for end in ends)},
+        {measure: _points(mean)},
+        {measure: tuple(map(_points, ends))},
         shades,
     )
     each = f"each point is {group} episodes" if group > 1 else "each point is an episode"
@@ -272,9 +281,15 @@ def ends(records: Records, measure: str) -> list[tuple[int, int]]:
       (lifetime, episode) of up to `ENDS` worst lifetimes, then of up to as many best ones.
     """
     values = np.asarray(records.columns[measure], np.float64)
-    order = np.argsort(np.nan_to_num(values.mean(1)), kind="stable")
+    means = np.nan_to_num(describe(values.T).mean, nan=-np.inf)
+    order = np.argsort(means, kind="stable")
     lanes = order if len(order) <= 2 * ENDS else np.concatenate([order[:ENDS], order[-ENDS:]])
-    return [(records.first_lifetime + int(lane), int(np.argmin(values[lane]))) for lane in lanes]
+    return [(records.first_lifetime + int(lane), _worst(values[lane])) for lane in lanes]
+
+
+def _worst(values: np.ndarray) -> int:
+    """Place of the lowest value; of a lifetime without any, the first."""
+    return int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
 
 
 def view_of(lifetime: int, episode: int) -> str:
@@ -310,7 +325,7 @@ def lifetimes(records: Records, measure: str, run: str) -> Section:
         words = ("jaxsim", "view", run, "--lifetime", str(lifetime), "--episode", str(worst))
         place = f'data-view="{view_of(lifetime, worst)}"'
         command = f"<code {place}>{html.escape(shlex.join(words))}</code>"
-        mean = np.nan_to_num(lane.mean())
+        mean = float(describe(lane).mean)
         rows.append([str(lifetime), f"{mean:.4g}", str(worst), f"{lane[worst]:.4g}", command])
     head = ("lifetime", f"mean {measure}", "worst episode", measure, "see it")
     text = (

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 
@@ -12,7 +13,7 @@ from scipy import stats
 from evaluation.metrics import bootstrap_interval
 from evaluation.records import COLUMNS, Records
 from evaluation.report import html, summarise_records
-from evaluation.report.html import markup
+from evaluation.report.html import markup, sections
 from evaluation.schedule import Block, Schedule
 
 EASY, HARD = (("novelty/level", 200),), (("novelty/level", 203),)
@@ -154,6 +155,49 @@ def test_the_curve_is_that_of_the_records(page, records):
         for block in records.schedule.blocks
     ]
     assert all(min(v for v in line if v is not None) >= 0 for line in forgetting["lines"].values())
+
+
+def test_points_of_a_curve_are_of_one_block_and_leave_missing_values_out(records, monkeypatch):
+    monkeypatch.setattr(sections, "MOST_POINTS", 20)  # so that a point has four episodes
+    values = records.columns["reward"] - 5
+    values[:, :4] = np.nan
+    values[2, 5] = np.nan
+    schedule = replace(records.schedule, blocks=tuple(uneven(records.schedule.blocks)))
+    odd = replace(records, columns={**records.columns, "reward": values}, schedule=schedule)
+    chart = sections._curve(odd, "reward").chart
+    assert list(chart.x[:5]) == [0, 4, 5, 9, 13]  # a block of five, then of eight
+    expected = [np.nanmean(np.nanmean(values[:, i:j], 1)) for i, j in ((4, 5), (5, 9), (9, 13))]
+    np.testing.assert_allclose(chart.lines["reward"][1:4], expected, atol=2e-6)
+    assert chart.lines["reward"][0] is chart.bands["reward"][0][0] is None
+
+
+def uneven(blocks):
+    """The same episodes, in a first block of five and a last one of eleven."""
+    counts = [5, *[block.count for block in blocks[1:-1]], blocks[-1].count + 3]
+    return [replace(block, count=count) for block, count in zip(blocks, counts, strict=True)]
+
+
+def test_missing_values_make_no_lifetime_the_best(records):
+    values = records.columns["reward"] - 5
+    values[0, 7] = np.nan
+    values[1, :] = np.nan
+    odd = replace(records, columns={**records.columns, "reward": values})
+    some = np.arange(12) != 1
+    order = [1, *np.flatnonzero(some)[np.argsort(np.nanmean(values[some], 1))]]
+    listed = sections.ends(odd, "reward")
+    assert [number - 4 for number, _ in listed] == [*order[:5], *order[-5:]]
+    assert listed[0] == (5, 0)
+    for number, episode in listed[1:]:
+        assert values[number - 4, episode] == np.nanmin(values[number - 4])
+    table = sections.lifetimes(odd, "reward", "runs/x").body
+    assert f"{np.nanmean(values[order[-1]]):.4g}" in table
+
+
+def test_an_end_beyond_all_that_was_observed_is_infinite():
+    value = {"value": 3.0, "low": 1.0, "high": None}
+    text = re.sub("<[^>]*>", "", markup.entry(value, "a"))
+    assert text == "3 [1, ∞)"
+    assert re.sub("<[^>]*>", "", markup.entry(value | {"low": None}, "a")) == "3"
 
 
 def test_every_metric_says_what_it_means(page):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from evaluation.metrics import Numbers
 from evaluation.sailon import plots
 from evaluation.sailon.analysis import analyse
 from tests.evaluation import made_up
@@ -54,3 +55,13 @@ def test_every_measure_of_every_cell_is_drawn_in_its_panel(rows, tmp_path, monke
                 middle = expected[:, 1:2]
                 whole_ends = np.where(np.isnan(expected), middle, expected)
                 np.testing.assert_allclose(points[words], whole_ends, err_msg=measure)
+
+
+def test_an_end_beyond_all_trials_has_an_arrow():
+    axes = figure.Figure().subplots()
+    ends = [(2.0, 1.0, 5.0), (3.0, 1.0, np.nan), (4.0, np.nan, np.nan)]
+    plots._draw(axes, [Numbers(v, 0, low, high) for v, low, high in ends], 0.0, "delay")
+    (points,) = drawn(axes).values()
+    np.testing.assert_allclose(points, [[0, 2, 1, 5], [1, 3, 1, 6], [2, 4, 4, 4]])
+    (arrow,) = (line for line in axes.lines if line.get_marker() == "^")
+    assert (arrow.get_xdata().tolist(), arrow.get_ydata().tolist()) == ([1], [6])
