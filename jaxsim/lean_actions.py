@@ -95,10 +95,9 @@ class Leaning(Wrapper):
 
     def reset(self, key: jax.Array, params: Params) -> tuple[Leaned, LeaningState]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
-        observation, inner = self.env.reset(key, params)
-        return _with_outlook(observation), LeaningState(
-            inner, jnp.ones(jnp.shape(inner.step), bool)
-        )
+        state = self.start(key, params)
+        ignored = jnp.zeros(jnp.shape(state.started), jnp.int32)
+        return self.step(key, state, ignored, params)[:2]
 
     def step(self, key: jax.Array, state: LeaningState, action: jax.Array, params: Params) -> Step:
         """Hold a lean; see `jaxsim.env.Env.step`."""

@@ -128,11 +128,11 @@ class Box:
 
     @property
     def dtype(self) -> np.dtype:
-        """Floating type of one element."""
+        """Type of one element."""
         return self.low.dtype
 
     def sample(self, key: jax.Array) -> jax.Array:
-        """Draw uniformly between the bounds.
+        """Draw uniformly between the bounds; of whole numbers, both included.
 
         Args:
           key: (...) typed key.
@@ -150,6 +150,9 @@ class Box:
         words = rng.Words(words.a.reshape(spread), words.b.reshape(spread))
         slots = jnp.arange(math.prod(self.shape)).reshape(self.shape)
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
+        if np.issubdtype(self.dtype, np.integer):
+            size = high.astype(jnp.uint32) - low.astype(jnp.uint32) + 1
+            return low + (rng.bits(words, slots) % size).astype(self.dtype)
         return rng.uniform(words, slots, low, high, self.dtype)
 
     def contains(self, x: Leaf) -> jax.Array:

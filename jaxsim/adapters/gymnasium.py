@@ -89,8 +89,8 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         **options: Any,
     ) -> None:
         self.render_mode = _checked_render_mode(render_mode)
-        _warn_of_limit(env_id, options)
         self._play = SingleStream(env_id, values, options)
+        _warn_of_limit("make", env_id, self._play)
         self.metadata = {**self.metadata, "render_fps": _frames(self._play)}
         self.observation_space = _box(self._play)
         self.action_space = _discrete(self._play)
@@ -208,6 +208,8 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.num_envs = num_envs
         limit = None if max_episode_steps == -1 else max_episode_steps
         self._play = LaneStream(env_id, values, options, num_envs, MODES[mode], limit)
+        if limit is not None and limit == _registered_limit(env_id):
+            _warn_of_limit("make_vec", env_id, self._play)
         fps = _frames(self._play)
         self.metadata = {**self.metadata, "render_fps": fps, "autoreset_mode": mode}
         self.single_observation_space = _box(self._play)
@@ -349,14 +351,19 @@ def _checked_render_mode(render_mode: str | None) -> str | None:
     return render_mode
 
 
-def _warn_of_limit(env_id: str, options: Values) -> None:
-    """Warn that Gymnasium truncates episodes that an option makes longer."""
+def _registered_limit(env_id: str) -> int | None:
+    """Steps after which Gymnasium truncates an episode, unless it is given another number."""
     registered = gymnasium.registry.get(f"{NAMESPACE}/{env_id}")
-    longest = registered and registered.max_episode_steps
-    if longest and options.get("max_steps", 0) > longest:
+    return registered.max_episode_steps if registered else None
+
+
+def _warn_of_limit(maker: str, env_id: str, play: Stream) -> None:
+    """Warn that a function of Gymnasium truncates episodes that an option makes longer."""
+    longest, wanted = _registered_limit(env_id), play.core.max_steps
+    if longest and wanted > longest:
         warnings.warn(
-            f"gymnasium.make ends episodes after {longest} steps unless it is given "
-            f"max_episode_steps={options['max_steps']} too",
+            f"gymnasium.{maker} ends episodes after {longest} steps unless it is given "
+            f"max_episode_steps={wanted} too",
             stacklevel=3,
         )
 

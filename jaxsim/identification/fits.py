@@ -101,8 +101,8 @@ class ParameterFit:
       values: (P,) of the knobs.
       deviations: (P,) standard errors.
       likelihood: its logarithm, 0 for perfect predictions.
-      evidence: logarithm of the likelihood's mean over the knobs' ranges, as a Gaussian around the
-        optimum has it.
+      evidence: logarithm of the likelihood's mean over the knobs' ranges, as a Gaussian of
+        independent knobs around the optimum has it.
     """
 
     values: np.ndarray

@@ -1,8 +1,8 @@
 """Families of novelties: which parameters each one changes, in which ranges, and its words.
 
 A family is one way in which the world, its sensors or its actions may differ from the nominal
-world of level 200, and never holds a nominal value. The bounds are choices of this package: they
-range from changes that are hard to notice to those with which no agent balances, and
+world of level 200; its first range does not hold the nominal value. The bounds are choices of this
+package: they range from changes that are hard to notice to those with which no agent balances, and
 `benchmarks.novelty_space` measures where a sample lies between them.
 """
 

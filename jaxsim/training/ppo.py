@@ -151,7 +151,8 @@ def ppo(settings: Settings | None = None, sight: Sight = features.cartpole3d) ->
 
 
 def _init(settings: Settings, sight: Sight, variant: Variant, key: jax.Array) -> Memory:
-    init_key = jax.random.split(key)[0]  # later keys are folded from the key itself
+    # Learning folds keys of its own from the key, by another hash (`jaxsim.rng`).
+    init_key = jax.random.split(key)[0]
     parameters = network.init(init_key, sight.size, settings.hidden, sight.actions)
     return Memory(
         parameters=parameters,

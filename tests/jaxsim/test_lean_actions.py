@@ -47,29 +47,10 @@ def started(world):
 
 
 @pytest.fixture(scope="module")
-def first_tick(world, started, lanes32):
-    """Observation and state of CartPole3D after the hidden tick, by its own program."""
-    env, params, *_ = world
-    assert env.env == lanes32.env
-    return lanes32.step(started.inner, 0, params)[:2]
-
-
-@pytest.fixture(scope="module")
-def first_look(world, first_tick):
-    """A reset whose tick has been played, compiled."""
-    env, params, _, keys = world
-
-    def reset(observation, inner):
-        inner_env = SimpleNamespace(reset=lambda key, params: (observation, inner))
-        return type(env).reset(SimpleNamespace(env=inner_env), keys, params)
-
-    return jax.jit(reset).lower(*first_tick).compile()
-
-
-@pytest.fixture(scope="module")
-def first_decision(first_look, first_tick):
-    """Observation and state of the lanes' first decision."""
-    return first_look(*first_tick)
+def first_decision(world, started):
+    """Observation and state of the lanes' first decision, after the hidden tick."""
+    _, params, step, keys = world
+    return step(keys, started, jnp.zeros(LANES, jnp.int32), params)[:2]
 
 
 def test_observations_are_vectors_too(world, first_decision):
@@ -134,13 +115,13 @@ class Drawing:
     def step(self, key, state, action, params):
         over = jnp.asarray(False)
         reward = rng.uniform(rng.words(key), jnp.uint32(0))
-        return self.observe(state), state, reward, over, over, {}
+        return self.observe(state), state + reward, reward, over, over, {}
 
 
 def test_every_tick_of_a_step_draws_for_itself(monkeypatch):
     monkeypatch.setattr(lean_actions, "_with_outlook", lambda observation: observation)
     key = jax.random.key(3)
-    state = lean_actions.LeaningState(jnp.int32(0), jnp.asarray(True))
+    state = lean_actions.LeaningState(jnp.float32(0), jnp.asarray(True))
     paid = float(lean_actions.Leaning(Drawing()).step(key, state, jnp.int32(0), None)[2])
     drawn = [
         float(rng.uniform(rng.fold(rng.words(key), number), jnp.uint32(0)))
@@ -148,6 +129,18 @@ def test_every_tick_of_a_step_draws_for_itself(monkeypatch):
     ]
     assert len(set(drawn)) == lean_actions.TICKS
     assert paid == pytest.approx(sum(drawn), rel=1e-6)
+
+
+def test_a_reset_draws_what_the_hidden_step_draws(monkeypatch):
+    """Forces that are drawn in each tick are the same in both."""
+    monkeypatch.setattr(lean_actions, "_with_outlook", lambda observation: observation)
+    started = lean_actions.LeaningState(jnp.float32(7), jnp.asarray(False))
+    monkeypatch.setattr(lean_actions.Leaning, "start", lambda env, key, params: started)
+    env, key = lean_actions.Leaning(Drawing()), jax.random.key(4)
+    stepped = env.step(key, started, jnp.int32(2), None)[1]
+    state = env.reset(key, None)[1]
+    assert float(state.inner) == float(stepped.inner) != 7
+    assert bool(state.started)
 
 
 def test_the_hidden_step_is_one_tick(world, started, first_decision):
@@ -213,9 +206,9 @@ def test_a_cart_that_meets_a_wall_shakes_its_pole(first_decision, outlook):
     assert upright(0.0) == 1 and upright(4.2) < 0.8
 
 
-def test_following_a_lean_costs_what_it_did(first_look):
+def test_following_a_lean_costs_what_it_did(first_decision, outlook):
     """Values that several others need are computed once; see `backend.materialise`."""
-    cost = first_look.cost_analysis()
+    cost = outlook.lower(first_decision[0].observation).compile().cost_analysis()
     # 1,219 a tick, lane and lean; a tenth above. Where a division became a product it was 5,005.
     assert cost["flops"] / LANES / len(leans.LEANS) <= 1_340
 

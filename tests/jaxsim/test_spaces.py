@@ -74,6 +74,16 @@ def test_box_samples_are_members():
     np.testing.assert_array_equal(space.sample(KEYS[7]), drawn[7])
 
 
+def test_whole_numbers_are_drawn_with_both_bounds():
+    pictures = spaces.Box(np.zeros((2, 3), np.uint8), np.full((2, 3), 255, np.uint8))
+    drawn = np.asarray(pictures.sample(KEYS))
+    assert drawn.shape == (500, 2, 3) and drawn.dtype == np.uint8
+    # 3,000 draws of 256 numbers: one in 125,000 samples lacks the lowest or the highest.
+    assert (drawn.min(), drawn.max()) == (0, 255) and abs(drawn.mean() - 127.5) < 7
+    few = spaces.Box(np.array([-2], np.int32), np.array([1], np.int32))
+    assert np.unique(few.sample(KEYS)).tolist() == [-2, -1, 0, 1]
+
+
 def test_box_contains_neither_outside_nor_nan_nor_another_shape():
     space = spaces.Box(np.zeros(2, np.float32), np.ones(2, np.float32))
     assert space.contains(np.array([[0, 1], [0, 1.1], [np.nan, 0]])).tolist() == [

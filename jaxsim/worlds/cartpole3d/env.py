@@ -313,7 +313,11 @@ class CartPole3D(World):
 
 
 def _tick_key(key: jax.Array) -> rng.Words:
-    """Counter key of one tick, different from that of the start."""
+    """Counter key of one tick, different from those of the start but for that of its lines.
+
+    They share it where start and hidden tick have one key, as in `reset`: the line of the first
+    block and the random pull of that tick then follow from one number.
+    """
     return rng.fold(rng.words(key), 1)
 
 

@@ -125,8 +125,21 @@ def test_a_limit_of_gymnasium_cuts_single_and_vector_environments_alike():
 
 
 def test_an_option_for_longer_episodes_says_that_gymnasium_cuts_them_off():
-    with pytest.warns(UserWarning, match="max_episode_steps=300"):
+    with pytest.warns(UserWarning, match="gymnasium.make ends episodes after 200 steps unless"):
         adapter.JaxsimEnv("CartPole3D-v0", max_steps=300)
+    with pytest.warns(UserWarning, match="make_vec ends .* given max_episode_steps=600 too"):
+        gymnasium.make_vec("jaxsim/CartPole-v1", num_envs=2, max_steps=600)
+
+
+def test_episodes_that_are_not_cut_off_have_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # A step of leans is four ticks, and `max_steps` counts ticks.
+        adapter.JaxsimEnv("CartPole3DLeans-v0", max_steps=200)
+        options = {"num_envs": 2, "max_steps": 600}
+        gymnasium.make_vec("jaxsim/CartPole-v1", max_episode_steps=600, **options)
+        gymnasium.make_vec("jaxsim/CartPole-v1", max_episode_steps=-1, **options)
+        adapter.JaxsimVectorEnv("CartPole-v1", **options)
 
 
 def test_pictures_of_single_and_vector_environments(tmp_path):
