@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks import experts
 from evaluation.json_types import JsonObject
-from evaluation.metrics.novelty.cells import wilson
+from evaluation.metrics.statistics import wilson
 from evaluation.records import Records
 from evaluation.report import summarise_records
 

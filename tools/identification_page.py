@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evaluation.json_types import JsonMapping
-from evaluation.metrics.novelty.cells import wilson
+from evaluation.metrics.statistics import wilson
 from tools.islands import NONE, Islands, measured, table
 
 Rows = Sequence[JsonMapping]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.noise_detection import KINDS, NOVEL
 from evaluation.json_types import JsonObject
-from evaluation.metrics.novelty.cells import wilson
+from evaluation.metrics.statistics import wilson
 from tools.islands import Islands, measured, table
 
 

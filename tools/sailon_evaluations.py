@@ -79,8 +79,10 @@ def command(evaluation: JsonMapping) -> str:
 
 
 def added(evaluations: list[Any], new: JsonMapping) -> list[Any]:
-    """Add an evaluation, or replace that of the same command."""
-    return [*(old for old in evaluations if command(old) != command(new)), dict(new)]
+    """Add an evaluation, or put it in the place of that of the same command."""
+    commands = [command(one) for one in evaluations]
+    place = commands.index(command(new)) if command(new) in commands else len(evaluations)
+    return [*evaluations[:place], dict(new), *evaluations[place + 1 :]]
 
 
 def main() -> None:

@@ -45,7 +45,8 @@ def orthogonal(key: jax.Array, rows: int, columns: int) -> jax.Array:
     It is uniform among them: Gram and Schmidt's method on normal vectors, twice for the accuracy
     (Giraud, Langou and Rozloznik, 2005). No library for linear algebra is called: in jaxlib 0.10.2
     two factorisations of many matrices at the same time are a deadlock on a processor of two cores,
-    since each holds a thread that the other needs.
+    since each holds a thread that the other needs. Sums have a fixed order, so that a matrix does
+    not depend on how many are drawn beside it.
 
     Args:
       key: typed key.
@@ -62,12 +63,24 @@ def orthogonal(key: jax.Array, rows: int, columns: int) -> jax.Array:
         previous = jnp.where(jnp.arange(few)[:, None] < index, matrix, 0.0)
         vector = matrix[index]
         for _ in range(2):
-            shared = jnp.sum(previous * vector, axis=1)
-            vector = vector - jnp.sum(previous * shared[:, None], axis=0)
-        return matrix.at[index].set(vector / jnp.sqrt(jnp.sum(vector**2)))
+            shared = _sum(previous * vector)
+            vector = vector - _sum((previous * shared[:, None]).T)
+        return matrix.at[index].set(vector / jnp.sqrt(_sum(vector**2)))
 
     vectors = jax.lax.fori_loop(0, few, settle, start)
     return vectors if rows <= columns else vectors.T
+
+
+def _sum(values: jax.Array) -> jax.Array:
+    """Sum over the last axis, one half added to the other until one number is left.
+
+    XLA chooses the order of `jnp.sum` by the sizes of all axes, those of a batch included.
+    """
+    while (size := values.shape[-1]) > 1:
+        half = size // 2
+        added = values[..., :half] + values[..., half : 2 * half]
+        values = jnp.concatenate([added, values[..., 2 * half :]], axis=-1)
+    return values[..., 0]
 
 
 def apply(network: Network, x: jax.Array) -> tuple[jax.Array, jax.Array]:

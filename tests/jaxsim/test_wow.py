@@ -13,7 +13,7 @@ from jaxsim import agents
 from jaxsim.agents import wow
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.lookahead import collided
-from jaxsim.agents.sight import see
+from jaxsim.agents.sight import Sighting, see
 from jaxsim.worlds.cartpole3d.original.messages import feature_vector, parse_feature_vector
 from jaxsim.worlds.cartpole3d.types import Observation, Sphere, Vector
 
@@ -75,6 +75,46 @@ def test_the_forecast_collides_blocks_elastically():
     moved = wow.flown(block)
     # Drag takes 0.04 (1 + 12 m/s) of the speed a second, 1 % in a tick: 0.0013 m of the way.
     assert float(moved.p.x[2]) == pytest.approx(3 + 0.02 * 6, abs=0.0015)
+
+
+@pytest.mark.parametrize(
+    ("tick", "height", "side", "hits", "counts"),
+    [
+        (45, 12.0, 0.0, 0, True),  # squared errors of the height and of one side, m^2
+        (55, 25.0, 0.0, 0, False),
+        (55, 25.0, 0.0, 1, True),
+        (55, 42.0, 42.5, 0, True),  # the mean of the three axes is above 28
+        (65, 42.0, 58.0, 0, False),  # 33.3
+        (65, 42.0, 58.0, 2, True),
+        (65, 42.0, 59.0, 0, True),  # 33.7
+        (75, 12.0, 0.0, 0, False),
+        (75, 12.0, 0.0, 1, True),
+        (75, 18.0, 0.0, 1, False),  # the height is off by more than 17
+        (75, 45.0, 64.0, 0, False),
+    ],
+)
+def test_late_forecasts_count_after_a_hit_or_where_they_are_far_off(
+    tick, height, side, hits, counts
+):
+    one, nothing = jnp.array([True, False, False, False]), jnp.zeros(4)
+    still = Vector(nothing, nothing, nothing)
+    place = Vector(nothing - 3.9, nothing, nothing + 1.1)
+    report = replace(Sighting.nothing(), block=Sphere(place, still, one))
+    off = Vector(place.x + np.sqrt(side), place.y, place.z + np.sqrt(height))
+    memory = replace(
+        wow._init(),
+        ticks=jnp.int32(tick),
+        run=jnp.int32(hits),
+        forecast=Sphere(off, still, one),
+    )
+    after = wow._forecast(memory, report, False)
+    heights, places = wow.FORECAST[tick]
+    mean = (height + side) / 3
+    tails = [float(wow.tail(e, at, False)) for e, at in ((height, heights), (mean, places))]
+    assert max(tails) > 0
+    expected = 0.25 * max(tails) * (hits + 1) if counts else 0.0
+    assert float(after.errors) == pytest.approx(expected, rel=1e-4)
+    assert int(after.run) == (hits + 1 if counts else 0)
 
 
 def watched(episode, first, later=None):

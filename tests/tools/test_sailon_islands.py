@@ -132,7 +132,7 @@ def test_reports_are_kept_in_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["sailon_evaluations", *paths])
     sailon_evaluations.main()
     kept = json.loads((tmp_path / sailon_evaluations.FILE).read_text())
-    assert [evaluation["agent"] for evaluation in kept] == ["pd+residual", "wow"]
+    assert [evaluation["agent"] for evaluation in kept] == ["wow", "pd+residual"]
 
 
 def test_what_the_page_says_of_evaluations():

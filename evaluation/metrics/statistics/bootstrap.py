@@ -314,7 +314,9 @@ def _of_means(table: Floats, t_values: Floats, level: float, method: Method) -> 
     return np.stack([low, np.where(wider, np.maximum(ends[1], centre + half), centre + half)])
 
 
-def wilson(hits: npt.ArrayLike, number: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:
+def wilson(
+    hits: npt.ArrayLike, number: npt.ArrayLike, level: float = DEFAULT_LEVEL
+) -> tuple[Floats, Floats]:
     """Wilson interval of a share.
 
     Args:

@@ -52,6 +52,16 @@ def test_weights_are_drawn_orthonormal(rows, columns):
     np.testing.assert_allclose(means, 0, atol=5 / 16)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(2, 16), (16, 16), (39, 64)])
+def test_weights_do_not_depend_on_how_many_are_drawn(rows, columns):
+    """Plain sums had another order in batches of another size, such as 3 or 64 beside 128."""
+    keys = jax.random.split(jax.random.key(4), 128)
+    draw = jax.jit(jax.vmap(lambda key: network.orthogonal(key, rows, columns)))
+    whole = np.asarray(draw(keys))
+    for number in (64, 8, 3, 1):
+        np.testing.assert_array_equal(draw(keys[:number]), whole[:number])
+
+
 def test_every_layer_is_drawn_from_a_key_of_its_own(monkeypatch):
     drawn, normal = [], jax.random.normal
 
