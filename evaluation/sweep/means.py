@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.metrics.statistics import (
-    DEFAULT_LEVEL,
     UNBOUNDED,
     bootstrap_interval,
     holding,
+    of_clusters,
     wilson,
 )
 from evaluation.metrics.table import SHARES, bounds_of
@@ -100,37 +100,31 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
         if len(members) == 1:
             value[cell], low[cell], high[cell] = (parts[k][0] for k in ("value", "low", "high"))
         elif len(members):
-            numbers = _by_seed(parts["value"], seeds[members])
-            value[cell] = numbers.mean()
-            low[cell], high[cell] = _interval(metric_of(metric), numbers, parts)
+            value[cell] = parts["value"].mean()
+            one_seed = len(np.unique(seeds[members])) == 1
+            clusters = members if one_seed else seeds[members]
+            low[cell], high[cell] = _interval(metric_of(metric), parts, clusters)
     heads = column_values or (metric,)
     return MeanTable(metric, rows, columns, row_values, heads, value, low, high, cells)
 
 
-def _by_seed(numbers: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """(S,) means of the cells of each seed; (N,) numbers themselves if all are of one."""
-    labels, place = np.unique(seeds, return_inverse=True)
-    if len(labels) == 1:
-        return numbers
-    means: np.ndarray = np.bincount(place, numbers) / np.bincount(place)
-    return means
-
-
 def _interval(
-    name: str, numbers: np.ndarray, parts: Mapping[str, np.ndarray]
+    name: str, parts: Mapping[str, np.ndarray], clusters: np.ndarray
 ) -> tuple[float, float]:
-    """Interval of the mean of numbers; of a share that is 0 or 1 in all cells, Wilson's.
+    """Interval of the mean over clusters; of a share that is 0 or 1 in all cells, Wilson's.
 
     Args:
       name: of the metric.
-      numbers: (S,) means of seeds, or cells.
-      parts: columns "value" and "count" of the cells.
+      parts: columns "value" and "count" of N cells.
+      clusters: (N,) what cells are averaged over first.
     """
-    if name in _SHARES and np.ptp(numbers) == 0 and numbers[0] in (0, 1):
+    values = parts["value"]
+    if name in _SHARES and np.ptp(values) == 0 and values[0] in (0, 1):
         number = parts["count"].sum()  # episodes or trials of all cells
-        low, high = wilson(numbers[0] * number, number, DEFAULT_LEVEL)
+        low, high = wilson(values[0] * number, number)
         return float(low), float(high)
-    interval = bootstrap_interval(numbers, bounds=holding(_BOUNDS.get(name, UNBOUNDED), numbers))
+    bounds = holding(_BOUNDS.get(name, UNBOUNDED), values)
+    interval = bootstrap_interval(of_clusters(values, clusters), bounds=bounds)
     return float(interval.low), float(interval.high)
 
 
