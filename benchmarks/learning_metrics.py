@@ -3,18 +3,21 @@
 import argparse
 
 import numpy as np
+from scipy import stats
 
 from benchmarks import experts
 from evaluation.json_types import JsonObject
-from evaluation.metrics.statistics import wilson
+from evaluation.metrics.statistics import DEFAULT_LEVEL, wilson
 from evaluation.records import Records
 from evaluation.report import summarise_records
 
 
 def mean_of(values: np.ndarray) -> dict[str, float]:
-    """Mean over lifetimes with half its interval."""
-    half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    return {"mean": float(values.mean()), "half": half}
+    """Mean over lifetimes with half its interval, Student's; half is 0 for a single lifetime."""
+    half = 0.0
+    if len(values) > 1:
+        half = stats.t.ppf((1 + DEFAULT_LEVEL) / 2, len(values) - 1) * stats.sem(values)
+    return {"mean": float(values.mean()), "half": float(half)}
 
 
 def rate_of(called: np.ndarray) -> dict[str, float]:

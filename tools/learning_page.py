@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from scipy import stats
 
 from benchmarks.learning import TEST
 from benchmarks.learning_metrics import mean_of
 from evaluation.json_types import JsonObject
+from evaluation.metrics.statistics import DEFAULT_LEVEL, holm
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, NOMINAL
 from tools.islands import DOCS, Islands, measured, table
 
@@ -187,28 +189,35 @@ def missing(syllabi: Syllabi) -> Iterator[str]:
 
 
 def forgetting(syllabi: Syllabi) -> Iterator[str]:
-    """How much less than the plain learner the others forget."""
+    """How much less than the plain learner the others forget, with verdicts corrected by Holm."""
     agents = dict.fromkeys(one["agent"] for group in syllabi.values() for one in group)
-    rows = []
+    others = [agent for agent in agents if agent != PLAIN]
+    gaps = {}
     for name, group in syllabi.items():
-        by_agent = {one["agent"]: one for one in group}
+        by_agent = {one["agent"]: np.array(one["forgetting"]) for one in group}
         plain = by_agent.pop(PLAIN)
-        cells = (
-            difference(plain, by_agent[a]) if a in by_agent else "" for a in agents if a != PLAIN
-        )
-        rows.append((_code(name), *cells))
-    return table(("syllabus", *(f"`{agent}`" for agent in agents if agent != PLAIN)), rows)
+        gaps |= {(name, agent): plain - other for agent, other in by_agent.items()}
+    p_values = holm([float(stats.ttest_1samp(gap, 0).pvalue) for gap in gaps.values()])
+    cells = {
+        key: difference(gap, bool(p < 1 - DEFAULT_LEVEL))
+        for (key, gap), p in zip(gaps.items(), p_values, strict=True)
+    }
+    rows = ((_code(name), *(cells.get((name, a), "") for a in others)) for name in syllabi)
+    return table(("syllabus", *(f"`{agent}`" for agent in others)), rows)
 
 
-def difference(plain: Result, other: Result) -> str:
-    """How much less another agent forgets than the plain learner, lifetime by lifetime."""
-    gap = mean_of(np.array(plain["forgetting"]) - np.array(other["forgetting"]))
-    if abs(gap["mean"]) <= gap["half"]:
-        word = "no measurable difference"
-    else:
-        word = "less" if gap["mean"] > 0 else "more"
-        gap["mean"] = abs(gap["mean"])
-    return f"{word}: {_mean(gap)}"
+def difference(gap: np.ndarray, certain: bool) -> str:
+    """How much less another agent forgets than the plain learner.
+
+    Args:
+      gap: (L,) forgetting of the plain learner less that of the other, lifetime by lifetime.
+      certain: whether its sign is.
+    """
+    mean = mean_of(gap)
+    if not certain:
+        return f"no measurable difference: {_mean(mean)}"
+    word = "less" if mean["mean"] > 0 else "more"
+    return f"{word}: {_mean(mean | {'mean': abs(mean['mean'])})}"
 
 
 def rates(result: Result) -> Iterator[str]:

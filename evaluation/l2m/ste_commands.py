@@ -82,6 +82,8 @@ def _add(arguments: argparse.Namespace) -> int:
     for source in arguments.sources:
         try:
             if source.endswith(".json"):
+                if arguments.lifetimes:
+                    raise ValueError(f"--lifetimes are of runs; {source} has one value a task")
                 line = _add_saturations(Path(source))
             else:
                 keep = replaced if arguments.replace else None

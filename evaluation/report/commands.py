@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from evaluation.arguments import Commands, add_command, add_measure, add_metric, command_line
 from evaluation.json_types import JsonObject
@@ -373,6 +373,11 @@ def _plot(arguments: argparse.Namespace) -> int:
     table = arguments.run.suffix == ".feather"
     if not table and (arguments.kind or arguments.unit):
         raise ValueError("--kind and --unit are for saved tables, NAME_data.feather")
+    if table and arguments.seed:
+        raise ValueError("--seed is for directories of runs; a table's plots draw nothing")
+    for kind in arguments.kind or ():
+        if kind not in _TABLE_KINDS:
+            raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(_TABLE_KINDS)}")
 
     def draw() -> None:
         for path in _plot_table(arguments) if table else _plot_run(arguments):
@@ -384,6 +389,10 @@ def _plot(arguments: argparse.Namespace) -> int:
     file = arguments.run / "records.parquet" if arguments.run.is_dir() else arguments.run
     repeat_on_change(draw, file, arguments.live)
     return 0
+
+
+_TABLE_KINDS: Final = ("raw", "eb", "lb")
+"""Kinds of plots that need nothing but a table; "ste" needs single-task experts."""
 
 
 def _plot_run(arguments: argparse.Namespace) -> list[Path]:
@@ -409,7 +418,7 @@ def _plot_table(arguments: argparse.Namespace) -> list[Path]:
             run.data,
             run.regimes,
             arguments.out,
-            arguments.kind or ("raw", "eb", "lb"),
+            arguments.kind or _TABLE_KINDS,
             run=run.name,
             measure=run.measure,
             unit=arguments.unit or "exp_num",

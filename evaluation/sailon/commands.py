@@ -356,7 +356,11 @@ def _analyze(arguments: argparse.Namespace) -> int:
     from evaluation.sailon.reading import load_results
 
     def read(path: Path) -> "Results":
-        return load_results(path / "results.parquet" if path.is_dir() else path)
+        file = path / "results.parquet" if path.is_dir() else path
+        if path.is_dir() and not file.exists() and (tables := sorted(path.glob("*.parquet"))):
+            listed = " or ".join(map(str, tables))
+            raise ValueError(f"{file} does not exist; name a file of the directory: {listed}")
+        return load_results(file)
 
     agent = read(arguments.records)
     baseline = None if arguments.baseline is None else read(arguments.baseline)

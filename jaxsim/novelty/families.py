@@ -139,6 +139,8 @@ class Family:
     def words(self, values: Mapping[str, float]) -> tuple[str, str, str]:
         """Entity, attribute and change of a sample.
 
+        What is scaled by a negative number changes its direction, not its size.
+
         Args:
           values: by path.
         """
@@ -147,6 +149,8 @@ class Family:
         path = self.ranges[0].path
         nominal = PARAMETERS[path].default
         assert not isinstance(nominal, str)
+        if values[path] < 0 < nominal:
+            return self.entity, "direction", "opposite"
         below = values[path] < nominal
         return self.entity, self.attribute, self.lower if below else self.change
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from benchmarks import learning, learning_metrics
 from evaluation.records import COLUMNS, Records
@@ -35,8 +36,30 @@ def test_forgetting_is_the_first_test_less_the_last():
 
 
 def test_pairs_decide_who_forgets_less():
-    plain = {"agent": "ppo", "forgetting": [0.5, 0.4, 0.6, 0.7]}
-    less = {"agent": "ppo+ewc", "forgetting": [0.2, 0.1, 0.3, 0.5]}
-    assert learning_page.difference(plain, less).startswith("less: 0.275 ± ")
-    same = {"agent": "ppo+ewc", "forgetting": [0.6, 0.3, 0.7, 0.6]}
-    assert learning_page.difference(plain, same).startswith("no measurable difference: ")
+    gap = np.array([0.3, 0.3, 0.3, 0.2])
+    half = 3.182 * 0.025  # Student's of four; the standard error of three equal and one other
+    for sign, word in ((1, "less"), (-1, "more")):
+        assert learning_page.difference(sign * gap, certain=True) == f"{word}: 0.275 ± {half:.3f}"
+    no = learning_page.difference(-gap, certain=False)
+    assert no == f"no measurable difference: -0.275 ± {half:.3f}"
+
+
+def test_verdicts_on_forgetting_are_corrected_for_their_number():
+    """Alone, p is .04 for the last two."""
+    plain = [0.5, 0.4, 0.6, 0.7]
+    clear, less = [0.2, 0.1, 0.3, 0.41], [0.35, 0.3, 0.45, 0.68]
+    assert 0.02 < stats.ttest_rel(plain, less).pvalue < 0.05
+    syllabi = {
+        name: [{"agent": agent, "forgetting": of} for agent, of in (("ppo", plain), ("a", of_a))]
+        for name, of_a in (("x", clear), ("y", less), ("z", less))
+    }
+    rows = [line.split(" | ") for line in learning_page.forgetting(syllabi)][2:]
+    assert [row[1].split(":")[0] for row in rows] == ["less", *["no measurable difference"] * 2]
+    alone = list(learning_page.forgetting({"y": syllabi["y"]}))[-1]
+    assert "| less: 0.105" in alone
+
+
+def test_half_an_interval_is_students():
+    half = learning_metrics.mean_of(np.array([1.0, 2.0, 4.0]))["half"]
+    assert half == pytest.approx(4.303 * np.std([1, 2, 4], ddof=1) / 3**0.5, rel=1e-3)
+    assert learning_metrics.mean_of(np.array([2.0])) == {"mean": 2.0, "half": 0.0}

@@ -78,6 +78,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise L2MetricsError(
             ErrorKind.SETTINGS, "--statistics are over the logs of -R; pass -R too"
         )
+    if arguments.seed < 0:
+        raise L2MetricsError(ErrorKind.SETTINGS, f"seed is {arguments.seed}; it must be 0 or more")
     if arguments.do_plot:
         _plots()
     rows = _custom(arguments.metric)

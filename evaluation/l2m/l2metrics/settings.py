@@ -93,6 +93,10 @@ class LogSettings:
             raise L2MetricsError(
                 ErrorKind.SETTINGS, f"noise {self.noise} must have a finite mean and spread"
             )
+        if self.noise_seed < 0:
+            raise L2MetricsError(
+                ErrorKind.SETTINGS, f"noise_seed is {self.noise_seed}; it must be 0 or more"
+            )
         window = self.window_length
         if window is not None and window < SHORTEST_WINDOW and not self.compat:
             raise L2MetricsError(

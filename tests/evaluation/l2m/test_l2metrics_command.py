@@ -304,6 +304,19 @@ def test_intervals_over_logs_stay_in_the_bounds_of_their_metrics(words, in_range
         assert (metrics[name]["low"], metrics[name]["high"]) == pytest.approx(tuple(expected))
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-R", "--statistics", "--seed", "-1"], "seed is -1; it must be 0 or more"),
+        (["--noise-seed", "-1", "-N", "0", "1"], "noise_seed is -1; it must be 0 or more"),
+    ],
+)
+def test_a_wrong_seed_is_refused_before_anything_is_written(words, message, log, capsys):
+    assert cli.main(["l2metrics", "-l", "logs" if "-R" in words else str(log), *words]) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ["logs"]
+
+
 def test_statistics_need_many_logs(log, capsys):
     assert cli.main(["l2metrics", "-l", str(log), "--statistics"]) == 2
     assert "pass -R too" in capsys.readouterr().err

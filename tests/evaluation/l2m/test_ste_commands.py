@@ -122,3 +122,6 @@ def test_what_cannot_be_added_does_not_keep_others_out(capsys):
     assert all(word in line for word, line in zip(words, err.splitlines(), strict=True)), err
     code, _, err = ste(capsys, "add", good, "--lifetimes", 0)
     assert code == 2 and "is the log of one lifetime" in err
+    Path("info.json").write_text('{"taska": 1.5}')
+    code, _, err = ste(capsys, "add", "info.json", "--lifetimes", 3)
+    assert code == 2 and "--lifetimes are of runs; info.json has one value a task" in err

@@ -512,6 +512,11 @@ def test_analyze_the_generator_s_own_files(recorded_data, tmp_path, capsys):
 def test_analyze_what_is_not_there(tmp_path, capsys):
     assert run("analyze", tmp_path) == 2
     assert "results.parquet does not exist" in capsys.readouterr().err
+    for name in ("agent", "baseline"):  # of `jaxsim sailon evaluate`
+        (tmp_path / f"{name}.parquet").write_text("")
+    assert run("analyze", tmp_path) == 2
+    files = " or ".join(str(tmp_path / f"{name}.parquet") for name in ("agent", "baseline"))
+    assert f"name a file of the directory: {files}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", [("same", "other"), ("other", "same"), ("same", "same")])

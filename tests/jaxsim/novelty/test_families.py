@@ -184,6 +184,9 @@ def test_sizes_of_either_sign_begin_small():
         ("pull_blocks", {"blocks/pull_centroid": -5.0}, ("block", "direction", "away from block")),
         ("wind", {"wind/speed": 3.0}, ("world", "wind", "increase")),
         ("offset_rate", {"sensors/offset_rate": -0.1}, ("sensor", "rate", "decrease")),
+        ("push_right", {"actions/scale_x": 0.5}, ("push", "size", "decrease")),
+        ("push_right", {"actions/scale_x": -2.0}, ("push", "direction", "opposite")),
+        ("push_forward", {"actions/scale_y": -0.1}, ("push", "direction", "opposite")),
     ],
 )
 def test_words_follow_the_direction_of_the_change(name, values, words):
