@@ -306,9 +306,9 @@ def _compare_results(arguments: argparse.Namespace, console: "Console | None") -
         for path in (arguments.first, arguments.second)
     ]
     about = [one for run in results for one in run.about]
-    measures = dict.fromkeys(one.get("metrics_column") for one in about)
+    measures = dict.fromkeys(str(one["metrics_column"]) for one in about if "metrics_column" in one)
     if len(measures) > 1:
-        listed = " and ".join(map(str, measures))
+        listed = " and ".join(measures)
         raise ValueError(f"the results are of {listed}; give l2metrics the same -p for all")
     ranges = [one.get("normalization_data_range") for one in about]
     if any(one != ranges[0] for one in ranges):

@@ -1,5 +1,6 @@
 """Results arranged by trials, each beside the baseline's, for `evaluation.metrics.novelty`."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -120,24 +121,27 @@ def _partners(
     rows: Rows, groups: Sequence[Group], baseline: Rows
 ) -> Iterator[npt.NDArray[np.int64]]:
     """Yield the rows of the baseline's trial beside each trial; none if it has no such trial."""
-
-    def by_cell(table: Rows, trials: Sequence[Group]) -> dict[Hashable, dict[int, Group]]:
-        cells: dict[Hashable, dict[int, Group]] = {}
-        for group in trials:
-            number = int(table["trial_index"][group[1][0]])
-            cells.setdefault(group[0][:5], {})[number] = group
-        return cells
-
-    others = _grouped(baseline)
-    ours, theirs, by_key = by_cell(rows, groups), by_cell(baseline, others), dict(others)
+    baseline_groups = _grouped(baseline)
+    by_key = dict(baseline_groups)
+    numbered, partners = _by_number(rows, groups), _by_number(baseline, baseline_groups)
     nothing = np.zeros(0, np.int64)
     for key, places in groups:
-        numbered = theirs.get(key[:5], {})
-        if ours[key[:5]].keys() & numbered.keys():
-            number = int(rows["trial_index"][places[0]])
-            yield numbered[number][1] if number in numbered else nothing
+        cell = key[:5]
+        if numbered[cell].keys() & partners.get(cell, {}).keys():
+            yield partners[cell].get(int(rows["trial_index"][places[0]]), nothing)
         else:
             yield by_key.get(key, nothing)
+
+
+def _by_number(
+    rows: Rows, groups: Sequence[Group]
+) -> dict[Hashable, dict[int, npt.NDArray[np.int64]]]:
+    """Rows of the trials of each cell by their number; none if two have one number."""
+    cells: dict[Hashable, dict[int, npt.NDArray[np.int64]]] = {}
+    for key, places in groups:
+        cells.setdefault(key[:5], {})[int(rows["trial_index"][places[0]])] = places
+    sizes: Counter[Hashable] = Counter(key[:5] for key, _ in groups)
+    return {cell: of if len(of) == sizes[cell] else {} for cell, of in cells.items()}
 
 
 def _labels(groups: list[Group], entries: Mapping[int, ListedNovelty]) -> Labels:

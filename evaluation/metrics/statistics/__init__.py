@@ -5,6 +5,9 @@ not independent, so they are never resampled separately. A lifetime without a va
 any other and then left out of that resample's statistic: the interval includes the uncertainty
 about how many lifetimes have a value.
 
+Values that come in clusters, such as trials of one novelty, are one value for each cluster first:
+`of_clusters`, and `share_of_clusters` for hits and misses.
+
 An interval does not depend on the other columns (blocks, metrics): all columns get the same
 resamples. For the mean and the standard deviation a resample draws lifetimes, so intervals of
 different columns are paired. For the median and the interquartile mean it draws ranks of a column's

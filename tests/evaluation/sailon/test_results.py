@@ -172,6 +172,10 @@ def test_trials_are_paired_by_their_number(results):
     renumbered = Results({**varied, "trial_index": np.where(index < 0, index, index + 50)})
     whole = trial_data(Results(varied), renumbered)
     np.testing.assert_array_equal(whole.trials.performance, whole.trials.baseline)
+    # A number that two trials of a cell have decides nothing either.
+    twice = {**varied, "trial_index": np.minimum(index, 0)}
+    paired = trial_data(Results(twice), Results(twice))
+    np.testing.assert_array_equal(paired.trials.performance, paired.trials.baseline)
 
 
 def test_a_trial_that_the_baseline_lacks_has_none_beside_it(results):
