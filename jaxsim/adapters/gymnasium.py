@@ -220,14 +220,14 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(
         self,
         *,
-        seed: int | Sequence[int] | None = None,
+        seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode in every lane.
 
         Args:
-          seed: of lane 0, where lane i gets `seed + i`; or L seeds; or None to continue the
-            streams of episodes.
+          seed: of lane 0, where lane i gets `seed + i`; or L seeds, None for a lane whose stream
+            begins by chance; or None to continue the streams of episodes.
           options: as of a single environment, with leaves (L,).
 
         Returns:
@@ -240,7 +240,10 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         chosen = _checked_options(options, ("state", "start"))
         super().reset(seed=seed if isinstance(seed, int) else None)
         if seed is not None:
-            self._play.seed(np.stack([_words(s) for s in self._lane_seeds(seed)]))
+            fresh = _fresh_words(self.np_random, (self.num_envs,))
+            seeds = zip(self._lane_seeds(seed), fresh, strict=True)
+            words = [drawn if one is None else _words(one) for one, drawn in seeds]
+            self._play.seed(np.stack(words))
         elif self._play.root is None:
             self._play.seed(_fresh_words(self.np_random, (self.num_envs,)))
         for name, state in chosen.items():
@@ -263,14 +266,15 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """States of all lanes, NumPy leaves (L, ...), as the option "state" of `reset` takes."""
         return self._play.inner
 
-    def _lane_seeds(self, seed: Any) -> Sequence[int]:
+    def _lane_seeds(self, seed: Any) -> Sequence[int | None]:
         if np.ndim(seed) == 0:
             check_whole("seed", seed, 0)
             return range(int(seed), int(seed) + self.num_envs)
         if len(seed) != self.num_envs:
             raise ValueError(f"{len(seed)} seeds were given for {self.num_envs} environments")
         for one in seed:
-            check_whole("seed", one, 0)
+            if one is not None:
+                check_whole("seed", one, 0)
         return seed
 
     def step(

@@ -435,6 +435,10 @@ def test_vector_seeds(vectors):
     np.testing.assert_array_equal(first[1:], envs.reset(seed=41)[0][:-1])
     assert np.unique(first[:, 0]).size == LANES
     assert not np.array_equal(envs.reset()[0], envs.reset()[0])
+    some = [None if lane == 2 else 40 + lane for lane in range(LANES)]
+    one, two = envs.reset(seed=some)[0], envs.reset(seed=some)[0]
+    np.testing.assert_array_equal((one == first).all(axis=1), np.arange(LANES) != 2)
+    assert (one[2] != two[2]).any()
     with pytest.raises(ValueError, match="2 seeds were given for 6"):
         envs.reset(seed=[1, 2])
     for seed in (1.5, "a", [-1] * LANES, [*range(LANES - 1), 2.5]):
