@@ -204,6 +204,8 @@ def test_levels_of_sailon_are_trials_of_one_experiment(tmp_path):
         assert entry["value"] == row["performance_post"]
         assert (entry["value"] is None) == (level == 200)  # which has no novelty
         assert cell(results, number).num_rows == 3 * 4
+    # The first measure is that of the protocol, not of the alphabet.
+    assert sweep.results(plan).table("level").metric == "cdt"
 
 
 @pytest.mark.parametrize(
