@@ -244,11 +244,13 @@ class Log:
       name: of the schedule that the records will have.
       source: where it came from, for people.
       metadata: agent, seed, ...; plain JSON values.
+      lifetime: number of the lifetime.
     """
 
     name: str
     source: str = ""
     metadata: JsonMapping = field(default_factory=dict)
+    lifetime: int = 0
     _blocks: list[Block] = field(default_factory=list, init=False)
     _rows: list[tuple[EpisodeResult, Prediction]] = field(default_factory=list, init=False)
     _levels: dict[Hashable, int] = field(default_factory=dict, init=False)
@@ -299,7 +301,8 @@ class Log:
             raise ValueError("no episode was played, so there are no records")
         schedule = Schedule(self.name, tuple(self._blocks), self.source)
         levels = np.array([self._levels[what] for what in schedule.variants], np.int32)
-        return Records(schedule, _columns(self._rows), levels, 0, _metadata(self.metadata))
+        columns, metadata = _columns(self._rows), _metadata(self.metadata)
+        return Records(schedule, columns, levels, self.lifetime, metadata)
 
 
 def _same_run(block: Block, other: Block) -> bool:

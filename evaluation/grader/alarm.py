@@ -28,6 +28,13 @@ def backstop(limits: Limits) -> Iterator[None]:
         yield
 
 
+def begin_anew(seconds: float | None) -> None:
+    """Give a running `backstop` or `time_limiter` its whole time from here on, if one is set."""
+    main = threading.current_thread() is threading.main_thread()
+    if seconds and main and signal.getsignal(signal.SIGALRM) is _ring:
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, LONGEST) + GRACE, GRACE)
+
+
 @contextmanager
 def time_limiter(seconds: float | None) -> Iterator[None]:
     """Raise `TimeoutException` in the context as soon as the time is over, and again.

@@ -7,6 +7,7 @@ import numpy as np
 
 from evaluation.clock import Clock
 from evaluation.grader.agent import Agent
+from evaluation.grader.alarm import begin_anew
 from evaluation.grader.cases import ReinforcementLearningTestCase
 from evaluation.grader.environments import CUT
 from evaluation.grader.evaluators import BatchEvaluator, Evaluator, FullState
@@ -18,8 +19,8 @@ class VectorTestCase(ReinforcementLearningTestCase):
     The agent is reset once. It then gets the states of all lanes, (L, ...), and returns L actions.
     An agent that treats each lane as a single state, and remembers nothing between episodes, gets
     exactly the result of sequential episodes. The evaluator gets the episodes in order when all
-    have been played. After an error, or at the end of the time limit, all episodes count as far as
-    they were played.
+    have been played, and has the time limit once more for them. After an error, or at the end of
+    the time limit, all episodes count as far as they were played.
 
     Args:
       t_max: most steps of an episode.
@@ -93,6 +94,7 @@ class VectorTestCase(ReinforcementLearningTestCase):
 
     def _tell(self, batch: "_LaneSteps") -> None:
         """Pass all episodes to the evaluator, one after the other."""
+        begin_anew(self.time_limit)
         if _knows_batches(self.evaluator):
             self.evaluator.add_episodes(batch.table(), batch.lengths)
             return

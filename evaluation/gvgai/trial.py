@@ -146,7 +146,7 @@ class TrackLifetime:
         self._start_time = clock.now()
         source = track.source or track.name
         origin = {"agent": agent, "seed": seed, "lifetime": lifetime}
-        self.log = Log(track.name, source, origin)
+        self.log = Log(track.name, source, origin, lifetime)
 
     # Messages -------------------------------------------------------------------------------------
 

@@ -89,14 +89,15 @@ def learnkit_table(log: learnkit.LearnkitLog, cut_off: str = "keep") -> dict[str
       log: of one run.
       cut_off: ``"keep"`` or ``"drop"`` sub-episodes that ended with ``NOT_DONE``.
     """
-    rows = [row for row in log.rows if cut_off == "keep" or row.termination_status == "DONE"]
-    cells = [_learnkit_cells(row) for row in rows]
-    whole = ("block", "task", "sub_task", *log.measures)
+    cells = [_learnkit_cells(row) for row in log.rows]
     names = list(dict.fromkeys(name for row in cells for name in row))
+    done = [row.termination_status == "DONE" for row in log.rows]
+    kept = [row for row, whole in zip(cells, done, strict=True) if whole or cut_off == "keep"]
+    of_numbers = ("block", "task", "sub_task", *log.measures)
     return {
-        name: np.array([row[name] for row in cells])
-        if name in whole
-        else _inferred(coded([row.get(name, "") for row in cells]))
+        name: np.array([row.get(name, np.nan) for row in kept])
+        if name in of_numbers
+        else _inferred(coded([row.get(name, "") for row in kept]))
         for name in names
     }
 

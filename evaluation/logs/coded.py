@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.logs.arrow import to_numpy
-from evaluation.logs.tables import INTEGER
+from evaluation.logs.tables import INTEGER, real
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -70,7 +70,7 @@ def numbers(column: Coded[str]) -> np.ndarray | None:
     if values and all(map(INTEGER.fullmatch, values)):
         return np.array([int(value) for value in values], np.int64)[column.codes]
     try:
-        return np.array([float(value or "nan") for value in values], np.float64)[column.codes]
+        return np.array([real(value or "nan") for value in values], np.float64)[column.codes]
     except ValueError:
         return None
 

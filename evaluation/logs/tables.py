@@ -23,6 +23,8 @@ MAX_LOG_BYTES: Final = 2 * 2**30
 TIMESTAMP_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
 COUNT: Final = re.compile(r"[0-9]{1,15}")
 INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
+NUMBER: Final = re.compile(r"[ -^a-~]*")
+"""What a number is written in; Python also takes `1_0` and digits of other scripts for one."""
 WORKER: Final = re.compile(r"[0-9a-zA-Z_\-.]+")
 WORKER_WORDS: Final = "letters, digits, '_', '-' and '.'"
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -251,13 +253,24 @@ class Cells:
         if INTEGER.fullmatch(text):
             return int(text)
         try:
-            value = float(text) if text else math.nan
+            value = real(text) if text else math.nan
         except ValueError:
             self.error(f"{name} must be a number, not {text!r}")
             return math.nan
         if not math.isfinite(value):
             self.warning(non_finite_warning(name, text))
         return value
+
+
+def real(text: str) -> float:
+    """A number as C and pandas read it.
+
+    Raises:
+      ValueError: it is none, such as ``1_0``.
+    """
+    if not NUMBER.fullmatch(text):
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 class Placed(NamedTuple):

@@ -336,6 +336,8 @@ def _pool_set(element: Element, *, test: bool) -> PoolSet:
         limits = _limits(inner or element, LIMITS, also=() if inner else (*POOL, PERCENTAGE))
         if inner and (attributes := [name for name in LIMITS if element.value(name) is not None]):
             raise inner.error(f"stands beside the attribute {attributes[0]!r}; keep one of them")
+        if inner and element.child("limit"):
+            raise inner.error("stands beside a <limit>; keep one of them")
     pool_set = PoolSet(
         _integer(element, "novelty_level", 0),
         _integer(element, "novelty_type", 0),

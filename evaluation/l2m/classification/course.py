@@ -229,11 +229,14 @@ class Course:
         return {plan.name: self._examples[plan.name] for plan in self.syllabus.plans}
 
     def datasets(self) -> Iterator[Dataset]:
-        """Yield the data sets in order.
+        """Yield the data sets in order, once.
 
         Raises:
-          ValueError: the previous data set has batches without an answer.
+          ValueError: the previous data set has batches without an answer, or the data sets have
+            been yielded before.
         """
+        if self.scores:
+            raise ValueError("the course has begun; make another one to play it again")
         first, classes = 0, self.classes
         for index, plan in enumerate(self.syllabus.plans):
             generator = np.random.default_rng([*self._root, index])

@@ -1,5 +1,7 @@
 """Writers of 2019 logs: of a whole run, or row by row during a run."""
 
+import copy
+import json
 import math
 import os
 import threading
@@ -148,7 +150,7 @@ class RunLogger(Closing):
             row = LearnkitRow(
                 phase=phase,
                 class_name=class_name,
-                params=params or {},
+                params=copy.deepcopy(params or {}),
                 block=self._next_block(phase, class_name, params or {}) if block is None else block,
                 task=(0 if last is None else last.task + 1) if task is None else task,
                 measures=values,
@@ -163,13 +165,22 @@ class RunLogger(Closing):
         last = self._last
         if last is None:
             return 0
-        same = (last.phase, last.class_name, last.params) == (phase, class_name, params)
+        same = (last.phase, last.class_name) == (phase, class_name)
+        same = same and _canonical(last.params) == _canonical(params)
         return last.block if same else last.block + 1
 
     def close(self) -> None:
         """Close all files; no row can be logged afterwards."""
         with self._lock:
             self._tree.close()
+
+
+def _canonical(params: JsonMapping) -> str:
+    """Text of parameters that does not depend on their order; "" for what is not JSON."""
+    try:
+        return json.dumps(params, sort_keys=True)
+    except (TypeError, ValueError):
+        return ""
 
 
 def _checked_name(name: str) -> str:
@@ -213,7 +224,7 @@ class _Tree(Closing):
         at, header = CheckedRow(self.count), self._header or _header(row)
         cells = _cells(at, row, self._last, header)
         params = at.params("params", row.params)
-        meaning = (row.phase, row.class_name, params)
+        meaning = (row.phase, row.class_name, _canonical(row.params))
         if self._blocks.get(row.block, meaning) != meaning:
             words = " ".join(self._blocks[row.block])
             raise at.error("block", f"is {row.block}, which is {words}; number a new block")

@@ -20,6 +20,7 @@ from evaluation.grader import (
     TimeoutException,
     VectorTestCase,
     alarm,
+    batched,
     child,
     processes,
 )
@@ -108,6 +109,28 @@ def test_a_limit_of_a_batch_keeps_what_was_played():
     result = case.evaluate(lambda: players.Slow(clock, 0.3))
     assert result.get_json()["error"] == TIMED_OUT
     assert (result.results, result.value) == ({"total_episodes": 3, "total_steps": 9}, 3.0)
+
+
+def test_evaluators_of_a_batch_have_the_time_limit_once_more(monkeypatch):
+    """An alarm soon after the limit would lose the episodes that are still to be counted."""
+    seconds = []
+    monkeypatch.setattr(batched, "begin_anew", seconds.append)
+    env = lanes_of("Gymnasium, five values", STARTS, 50, 3)
+    VectorTestCase(5, [0, 1, 2], 0, 7.0, 3, env, StepCountEvaluator()).evaluate(players.Always)
+    assert seconds == [7.0]
+
+
+def test_an_alarm_begins_anew_only_if_it_is_ours():
+    def left():
+        return signal.getitimer(signal.ITIMER_REAL)[0]
+
+    with alarm.time_limiter(1000.0):
+        alarm.begin_anew(None)
+        assert left() <= 1000
+        alarm.begin_anew(5000.0)
+        assert 4000 < left() <= 5000 + alarm.GRACE
+    alarm.begin_anew(5000.0)
+    assert left() == 0
 
 
 @pytest.mark.requirement(59)

@@ -517,7 +517,9 @@ def test_a_run_comes_back_by_its_seed_and_lifetime():
 def test_the_levels_played_become_records():
     done = run(trained_for(4, actions=always(LEFT)), seed=3)
     records = done.trial.log.records()
-    assert records.schedule.name == "poles"
+    assert records.schedule.name == "poles" and records.first_lifetime == 0
+    third = run(trained_for(2, actions=always(LEFT)), seed=3, lifetime=3).trial.log.records()
+    assert third.first_lifetime == third.metadata["lifetime"] == 3
     assert (records.metadata["agent"], records.metadata["seed"]) == ("Agent", 3)
     np.testing.assert_array_equal(records.columns["length"][0], [r.ticks for r in done.results])
     modes = [b.mode for b in records.schedule.blocks for _ in range(b.count)]

@@ -264,6 +264,8 @@ def test_no_batch_comes_after_the_last_and_none_may_be_left_out():
     assert dataset.finished
     with pytest.raises(ValueError, match="has only 3 batches"):
         dataset.next_batch()
+    with pytest.raises(ValueError, match="the course has begun; make another one"):
+        next(lifetime.datasets())
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,45 @@ def test_an_aggregate_of_2019_drops_what_was_cut_off_on_request(old_log, tmp_pat
     assert {line["termination_status"] for line in lines} == {"DONE"}
 
 
+def test_an_aggregate_of_2019_without_a_whole_episode_has_a_header(tmp_path, capsys):
+    log_rows = [dataclasses.replace(r, termination_status="NOT_DONE") for r in learnkit_rows()]
+    path = learnkit.write_log(tmp_path, "old", log_rows, START)
+    code, _, err = jaxsim(capsys, "aggregate", path, "-o", tmp_path / "data", "--cut-off", "drop")
+    assert (code, err) == (0, "")
+    (header,) = (tmp_path / "data.tsv").read_text().splitlines()
+    assert {"block", "reward", "agent_pos"} <= set(header.split("\t"))
+
+
+def test_tables_of_2019_may_have_measures_of_their_tasks(tmp_path, capsys):
+    log_rows = learnkit_rows()
+    path = learnkit.write_log(tmp_path, "old", log_rows, START)
+    (file, *_) = sorted(path.rglob("data-log.tsv"))
+    header, rest = file.read_text().split("\n", 1)
+    file.write_text(header.replace("reward", "score") + "\n" + rest)
+    number = len(rest.splitlines())
+    assert jaxsim(capsys, "aggregate", path, "-o", tmp_path / "data")[0] == 0
+    lines = table(tmp_path / "data.tsv")
+    assert [line["score"] != "" for line in lines].count(True) == number < len(lines)
+    assert all((line["score"] == "") != (line["reward"] == "") for line in lines)
+
+
+@pytest.mark.parametrize("text", ["1_0", "\u0661\u0662", "1_1"])
+def test_text_that_only_python_takes_for_a_number_is_text(text, old_log, tmp_path, capsys):
+    (file, *_) = sorted(old_log.rglob("data-log.tsv"))
+    header, *lines = file.read_text().splitlines()
+    place = header.split("\t").index("agent_pos")
+    cells = [line.split("\t") for line in lines]
+    changed = ["\t".join([*c[:place], text, *c[place + 1 :]]) for c in cells]
+    file.write_text("\n".join([header, *changed]) + "\n")
+    assert jaxsim(capsys, "aggregate", old_log, "-o", tmp_path / "data")[0] == 0
+    assert text in {line["agent_pos"] for line in table(tmp_path / "data.tsv")}
+    reward = header.split("\t").index("reward")
+    wrong = ["\t".join([*c[:reward], text, *c[reward + 1 :]]) for c in cells]
+    file.write_text("\n".join([header, *wrong]) + "\n")
+    code, _, err = jaxsim(capsys, "aggregate", old_log, "-o", tmp_path / "wrong")
+    assert code == 1 and "reward must be a number" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -446,6 +446,25 @@ def test_a_run_is_logged_while_it_is_played(tmp_path, monkeypatch):
         logger.log("1.test", "Pole", reward=1.0)
 
 
+def test_a_block_goes_on_while_its_parameters_are_the_same(tmp_path):
+    """Their order does not matter, and a dict that its caller changes is not that of the row."""
+    changing = {"a": 1}
+    with RunLogger("pole", tmp_path) as logger:
+        for params in ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}, {"a": 1.0}, changing):
+            logger.log("1.train", "Pole", params, reward=1.0)
+        changing["a"] = 2
+        logger.log("1.train", "Pole", changing, reward=1.0)
+    log_rows = read_log(logger.directory).rows
+    assert [(r.block, r.params["a"]) for r in log_rows] == [
+        (0, 1),
+        (0, 1),
+        (1, 1),
+        (2, 1),
+        (3, 1),
+        (4, 2),
+    ]
+
+
 def test_a_refused_row_leaves_the_log_as_it_was(tmp_path):
     with RunLogger("pole", tmp_path) as logger:
         logger.log("1.train", "Pole", reward=1.0)

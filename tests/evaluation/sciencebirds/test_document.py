@@ -255,6 +255,12 @@ def test_errors_of_a_meta(old, new, words):
     assert words in str(error.value)
 
 
+def test_a_limit_beside_limits_is_refused():
+    beside = CHILDREN.replace("</limits>", '</limits><limit type="time">77</limit>')
+    with pytest.raises(DocumentError, match="stands beside a <limit>; keep one of them"):
+        meta(META % beside)
+
+
 def test_one_document_is_not_taken_for_the_other():
     with pytest.raises(DocumentError, match=r"must be <evaluation>; this is a configMeta\.xml"):
         config(META % ATTRIBUTES)
