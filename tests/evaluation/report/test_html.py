@@ -171,6 +171,19 @@ def test_points_of_a_curve_are_of_one_block_and_leave_missing_values_out(records
     assert chart.lines["reward"][0] is chart.bands["reward"][0][0] is None
 
 
+def test_a_band_of_a_curve_stays_within_the_bounds_of_its_measure(records):
+    """Student's interval of two lifetimes is far wider than any performance."""
+    shape = (2, records.schedule.num_episodes)
+    columns = {name: np.broadcast_to([[0.1], [0.9]], shape) for name in ("performance", "reward")}
+    two = replace(records, columns=columns)
+    assert sections._curve(two, "performance").chart.bands["performance"] == (
+        [0.0] * shape[1],
+        [1.0] * shape[1],
+    )
+    low, high = sections._curve(two, "reward").chart.bands["reward"]
+    assert max(low) < 0 and min(high) > 1
+
+
 def uneven(blocks):
     """The same episodes, in a first block of five and a last one of eleven."""
     counts = [5, *[block.count for block in blocks[1:-1]], blocks[-1].count + 3]

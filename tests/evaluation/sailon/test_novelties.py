@@ -12,6 +12,7 @@ import pytest
 import jaxsim.agents
 from evaluation import sailon
 from evaluation.cli import main
+from evaluation.metrics.statistics import wilson
 from evaluation.sailon import experiment, interactive, novelties, plots
 from evaluation.sailon.analysis import analyse
 from evaluation.sailon.evaluate import EvaluationPlan
@@ -276,6 +277,8 @@ def test_results_are_reported_by_family_difficulty_and_split(results, tmp_path):
     }
     (whole,) = (row for row in values["overall"] if not row["visibility"])
     assert (whole["trials"], whole["cdt"]) == (6, 0.0)
+    # Of six trials of three novelties, all without a detection: three are what counts.
+    assert whole["intervals"]["cdt"] == pytest.approx(wilson(0, 3))
     results.write(tmp_path / "results.parquet")
     again = load_results(tmp_path / "results.parquet")
     assert (
