@@ -126,7 +126,8 @@ class Records:
         """Return the records as an Arrow table with metadata; L E rows, lifetime-major."""
         lifetimes, episodes = self.num_lifetimes, self.schedule.num_episodes
         fixed = _schedule_columns(self.schedule, self.novelty_levels)
-        numbers = np.arange(self.first_lifetime, self.first_lifetime + lifetimes, dtype=np.int32)
+        first, end = self.first_lifetime, self.first_lifetime + lifetimes
+        numbers = np.arange(first, end, dtype=np.int32 if end <= 2**31 else np.int64)
         arrays: dict[str, pa.Array] = {"lifetime": pa.array(np.repeat(numbers, episodes))}
         arrays |= {name: _tiled(column, lifetimes) for name, column in fixed.items()}
         for name, dtype in COLUMNS.items():

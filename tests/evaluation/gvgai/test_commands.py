@@ -274,6 +274,7 @@ def test_the_last_lifetime_is_played(files, capsys):
     assert run("run", "--agent", agent, *words) == 0
     lines = (out / "results.jsonl").read_text().splitlines()
     assert {json.loads(line)["lifetime"] for line in lines} == {2**32 - 1}
+    assert records.read_run(out).first_lifetime == 2**32 - 1
 
 
 def test_a_client_takes_the_rules_of_a_track_and_says_where_it_looked(files, monkeypatch, capsys):
