@@ -189,28 +189,28 @@ def missing(syllabi: Syllabi) -> Iterator[str]:
 
 
 def forgetting(syllabi: Syllabi) -> Iterator[str]:
-    """How much less than the plain learner the others forget, with verdicts corrected by Holm."""
+    """How much less each agent forgets than the plain learner; verdicts are corrected by Holm."""
     agents = dict.fromkeys(one["agent"] for group in syllabi.values() for one in group)
-    others = [agent for agent in agents if agent != PLAIN]
+    compared = [agent for agent in agents if agent != PLAIN]
     gaps = {}
     for name, group in syllabi.items():
         by_agent = {one["agent"]: np.array(one["forgetting"]) for one in group}
         plain = by_agent.pop(PLAIN)
-        gaps |= {(name, agent): plain - other for agent, other in by_agent.items()}
+        gaps |= {(name, agent): plain - forgotten for agent, forgotten in by_agent.items()}
     p_values = holm([float(stats.ttest_1samp(gap, 0).pvalue) for gap in gaps.values()])
     cells = {
         key: difference(gap, bool(p < 1 - DEFAULT_LEVEL))
         for (key, gap), p in zip(gaps.items(), p_values, strict=True)
     }
-    rows = ((_code(name), *(cells.get((name, a), "") for a in others)) for name in syllabi)
-    return table(("syllabus", *(f"`{agent}`" for agent in others)), rows)
+    rows = ((_code(name), *(cells.get((name, a), "") for a in compared)) for name in syllabi)
+    return table(("syllabus", *(f"`{agent}`" for agent in compared)), rows)
 
 
 def difference(gap: np.ndarray, certain: bool) -> str:
     """How much less another agent forgets than the plain learner.
 
     Args:
-      gap: (L,) forgetting of the plain learner less that of the other, lifetime by lifetime.
+      gap: (L,) forgetting of the plain learner less that of the agent, lifetime by lifetime.
       certain: whether its sign is.
     """
     mean = mean_of(gap)

@@ -19,8 +19,8 @@ class VectorTestCase(ReinforcementLearningTestCase):
     The agent is reset once. It then gets the states of all lanes, (L, ...), and returns L actions.
     An agent that treats each lane as a single state, and remembers nothing between episodes, gets
     exactly the result of sequential episodes. The evaluator gets the episodes in order when all
-    have been played, and has the time limit once more for them. After an error, or at the end of
-    the time limit, all episodes count as far as they were played.
+    are over, and has the time limit once more for them. After an error, or at the end of the time
+    limit, each episode counts up to its last step.
 
     Args:
       t_max: most steps of an episode.

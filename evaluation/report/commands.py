@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
+_TABLE_KINDS: Final = ("raw", "eb", "lb")
+"""Kinds of plots that need nothing but a table; "ste" needs single-task experts."""
+
 COMPARE_EXAMPLES = """examples:
   jaxsim compare runs/pd runs/greedy
   jaxsim compare runs/pd runs/greedy --metric mean --metric recovery_time --json compare.json
@@ -389,10 +392,6 @@ def _plot(arguments: argparse.Namespace) -> int:
     file = arguments.run / "records.parquet" if arguments.run.is_dir() else arguments.run
     repeat_on_change(draw, file, arguments.live)
     return 0
-
-
-_TABLE_KINDS: Final = ("raw", "eb", "lb")
-"""Kinds of plots that need nothing but a table; "ste" needs single-task experts."""
 
 
 def _plot_run(arguments: argparse.Namespace) -> list[Path]:

@@ -114,9 +114,9 @@ def _interval(areas: np.ndarray, around: np.ndarray) -> tuple[float, float]:
     """
     from scipy.stats import ttest_ind  # here, because importing it takes longer than a score
 
-    one, other = (part[np.isfinite(part)] for part in (areas, around))
-    if min(len(one), len(other)) < 2:
+    after, alone = (part[np.isfinite(part)] for part in (areas, around))
+    if min(len(after), len(alone)) < 2:
         return np.nan, np.nan
-    if np.ptp(one) == np.ptp(other) == 0:
-        return float(one.mean()), float(one.mean())
-    return ttest_ind(one, other, equal_var=False).confidence_interval(DEFAULT_LEVEL)
+    if np.ptp(after) == np.ptp(alone) == 0:
+        return float(after.mean()), float(after.mean())
+    return ttest_ind(after, alone, equal_var=False).confidence_interval(DEFAULT_LEVEL)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from evaluation.metrics.statistics import (
     UNBOUNDED,
     bootstrap_interval,
-    holding,
+    bounds_that_hold,
     of_clusters,
     wilson,
 )
@@ -123,7 +123,7 @@ def _interval(
         number = parts["count"].sum()  # episodes or trials of all cells
         low, high = wilson(values[0] * number, number)
         return float(low), float(high)
-    bounds = holding(_BOUNDS.get(name, UNBOUNDED), values)
+    bounds = bounds_that_hold(_BOUNDS.get(name, UNBOUNDED), values)
     interval = bootstrap_interval(of_clusters(values, clusters), bounds=bounds)
     return float(interval.low), float(interval.high)
 

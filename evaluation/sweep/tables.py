@@ -108,7 +108,7 @@ def rich_table(metric_table: MeanTable) -> "RichTable":
 
     over = metric_table.cells.max()
     title = (
-        f"{metric_table.metric}, mean over {_number_text(metric_table.cells)} cells each"
+        f"{metric_table.metric}, mean over {_range_text(metric_table.cells)} cells each"
         if over > 1
         else metric_table.metric
     )
@@ -122,7 +122,7 @@ def rich_table(metric_table: MeanTable) -> "RichTable":
     return grid
 
 
-def _number_text(cells: np.ndarray) -> str:
+def _range_text(cells: np.ndarray) -> str:
     """Number of cells of all means, or its range."""
     least, most = cells.min(), cells.max()
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"

@@ -100,10 +100,10 @@ FORECAST = {
 }
 """Tails of a forecast's mean squared error, m^2, of heights and of all places, by tick."""
 
-ALONE = {55: 28.0, 65: 33.5, 75: math.inf}
+ENOUGH_ERROR = {55: 28.0, 65: 33.5, 75: math.inf}
 """Error of all places, m^2, above which a late forecast counts without a hit before it, by tick."""
 
-HIGHEST = {75: 17.0}
+MOST_HEIGHT_ERROR = {75: 17.0}
 """Error of heights, m^2, from which a forecast does not count, by tick."""
 
 ODD_TAGS = (Tail(2.2598, 2.1238, 0.5830), Tail(2.8153, 2.4171, 0.7317))
@@ -299,8 +299,8 @@ def _forecast(memory: Memory, report: Sighting, published: bool) -> Memory:
     tick, evidence = memory.ticks, jnp.float32(0)
     for at, (heights, places) in FORECAST.items():
         here = jnp.maximum(tail(zerr, heights, published), tail(err, places, published))
-        usable = (memory.run > 0) | (err > ALONE.get(at, -1.0))
-        usable = usable & (zerr < HIGHEST.get(at, math.inf))
+        usable = (memory.run > 0) | (err > ENOUGH_ERROR.get(at, -1.0))
+        usable = usable & (zerr < MOST_HEIGHT_ERROR.get(at, math.inf))
         evidence = jnp.where((tick == at) & usable, here, evidence)
     hit = evidence > 0
     due = jnp.any(jnp.stack([tick == at for at in FORECAST]))

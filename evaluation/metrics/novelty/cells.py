@@ -22,7 +22,7 @@ from evaluation.metrics.statistics import (
     UNBOUNDED,
     Bounds,
     bootstrap_interval,
-    holding,
+    bounds_that_hold,
     of_clusters,
     resample_weights,
     share_of_clusters,
@@ -192,9 +192,9 @@ def _values(
     means = [name for name in numbers if name not in SHARES]
     table = np.stack([numbers[name].values for name in means], axis=-1)
     least, largest = np.array([limits.get(name, UNBOUNDED) for name in means]).T
-    bounds = holding((least, largest), table)
-    over = of_clusters(table, clusters)
-    interval = bootstrap_interval(over, seed, LEVEL, resamples, bounds=bounds)
+    bounds = bounds_that_hold((least, largest), table)
+    by_cluster = of_clusters(table, clusters)
+    interval = bootstrap_interval(by_cluster, seed, LEVEL, resamples, bounds=bounds)
     for place, name in enumerate(means):
         finite = numbers[name].values[np.isfinite(numbers[name].values)]
         ends = interval.low[place], interval.high[place]
@@ -207,21 +207,27 @@ def _values(
     delays = numbers["mean_delay"]
     finite = delays.values[np.isfinite(delays.values)]
     median = float(np.median(finite)) if finite.size else None
-    values["median_delay"] = _value(median, _middle(delays, clusters, seed, resamples), delays)
+    values["median_delay"] = _value(
+        median, _interval_of_median(delays, clusters, seed, resamples), delays
+    )
     return {name: values[name] for name in sorted(values)}
 
 
-def _middle(delays: Numbers, clusters: Integers, seed: int, resamples: int) -> tuple[float, float]:
+def _interval_of_median(
+    delays: Numbers, clusters: Integers, seed: int, resamples: int
+) -> tuple[float, float]:
     """Interval of the median delay."""
     has_value = np.isfinite(delays.values)
     if len(np.unique(clusters)) == len(clusters) or not has_value.any():
         interval = bootstrap_interval(delays.values, seed, LEVEL, resamples, "median")
         return float(interval.low), float(interval.high)
     detected = delays.values[has_value].astype(np.int64)
-    return _ends(detected, np.ones(len(detected), bool), clusters[has_value], seed, resamples)
+    return _interval_of_clusters(
+        detected, np.ones(len(detected), bool), clusters[has_value], seed, resamples
+    )
 
 
-def _ends(
+def _interval_of_clusters(
     delay: Integers, is_event: Bools, clusters: Integers, seed: int, resamples: int
 ) -> tuple[float, float]:
     """Percentiles of Kaplan-Meier medians of resampled clusters; NaN beyond the end of trials."""
@@ -232,7 +238,7 @@ def _ends(
             for weights in resample_weights(len(labels), resamples, seed)
         ]
     )
-    # A resample with a median beyond the end of the trials is above all others.
+    # A resample whose median is beyond the end of the trials is above all that have one.
     low, high = (_quantile(medians, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return low, high
 
@@ -267,7 +273,7 @@ def _censored(
     whole = kaplan_meier_median(delay, is_event, np.ones((1, len(delay))))[0]
     if not np.isfinite(whole):
         return _one(math.nan, Reason.FEW_DETECTED if is_event.any() else Reason.NOT_DETECTED)
-    ends = _ends(delay, is_event, clusters, seed, resamples)
+    ends = _interval_of_clusters(delay, is_event, clusters, seed, resamples)
     return _one(float(whole), Reason.NONE, *ends)
 
 

@@ -30,7 +30,7 @@ from evaluation.metrics.statistics.bootstrap import Interval as Interval
 from evaluation.metrics.statistics.bootstrap import Method as Method
 from evaluation.metrics.statistics.bootstrap import bootstrap_interval as bootstrap_interval
 from evaluation.metrics.statistics.bootstrap import bootstrap_intervals as bootstrap_intervals
-from evaluation.metrics.statistics.bootstrap import holding as holding
+from evaluation.metrics.statistics.bootstrap import bounds_that_hold as bounds_that_hold
 from evaluation.metrics.statistics.bootstrap import resample_weights as resample_weights
 from evaluation.metrics.statistics.bootstrap import wilson as wilson
 from evaluation.metrics.statistics.clusters import of_clusters as of_clusters

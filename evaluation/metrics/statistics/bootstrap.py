@@ -186,8 +186,8 @@ def _interval(low: Floats, high: Floats, shape: tuple[int, ...]) -> Interval:
     return Interval(low.reshape(shape), high.reshape(shape), reasons.reshape(shape))
 
 
-def holding(bounds: Bounds, values: npt.ArrayLike) -> Bounds:
-    """Bounds without those that a value is beyond, so that its performance has another range.
+def bounds_that_hold(bounds: Bounds, values: npt.ArrayLike) -> Bounds:
+    """Bounds, infinite where a value is beyond them: such a value has another range by definition.
 
     Args:
       bounds: of values of (...) shape.

@@ -545,13 +545,13 @@ def test_intervals_of_a_list_are_over_its_novelties():
     random = np.random.default_rng(4)
     number, each, episodes = 12, 5, 12
     clusters = random.permutation(np.repeat(np.arange(number) + 7, each))
-    found = random.uniform(size=number + 7) < 0.6
+    detected = random.uniform(size=number + 7) < 0.6
     level = random.uniform(0.3, 0.9, number + 7)
     trials = Trials(
         np.clip(level[clusters][:, None] + random.normal(0, 0.02, (60, episodes)), 0, 1),
         np.full((60, episodes), 0.5),
         np.where(
-            found[clusters][:, None] & (np.arange(episodes) >= 6 + clusters[:, None] % 4), 0.9, 0
+            detected[clusters][:, None] & (np.arange(episodes) >= 6 + clusters[:, None] % 4), 0.9, 0
         ),
         np.full((60, episodes), 0.5),
         np.full(60, 4),
@@ -569,11 +569,11 @@ def test_intervals_of_a_list_are_over_its_novelties():
     assert post.high - post.low > 1.8 * (
         alone.values["performance_post"].high - alone.values["performance_post"].low
     )
-    share = found[7:].mean()
+    share = detected[7:].mean()
     ends = wilson(share * (number - 1), number - 1, 0.95)  # each novelty is one hit or miss
     cdt = listed.values["cdt"]
     assert (cdt.values, cdt.low, cdt.high) == pytest.approx((share, *ends), abs=0.01)
-    delays = {int(label % 4) + 2 for label in clusters if found[label]}
+    delays = {int(label % 4) + 2 for label in clusters if detected[label]}
     for name in ("median_delay", "censored_median_delay"):
         one, many = listed.values[name], alone.values[name]
         assert one.values == many.values and {one.low, many.low} <= delays

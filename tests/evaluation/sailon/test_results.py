@@ -159,7 +159,7 @@ def test_a_trial_of_which_the_end_was_not_played(results):
 
 
 def test_trials_are_paired_by_their_number(results):
-    """A table without the first trial of a cell still has the others beside their own partners."""
+    """A table without the first trial of a cell still has each trial beside its partner."""
     rows = results.rows
     index, level = rows["trial_index"], rows["novelty_level"]
     varied = {**rows, "performance": np.arange(len(index)) / 100}

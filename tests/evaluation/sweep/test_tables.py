@@ -84,7 +84,7 @@ def test_the_interval_of_a_mean_is_over_seeds():
     values, seeds = [0.40, 0.44, 0.50, 0.52, 0.47, 0.47], [3, 3, 1, 1, 2, 2]
     assert numbers_of(values, seeds) == pytest.approx([*student([0.42, 0.51, 0.47]), 6])
     assert numbers_of(values, [3] * 6) == pytest.approx([*student(values), 6])
-    # Where a cell has no value, the mean is still that of all others.
+    # Where a cell has no value, the mean is that of the cells that have one.
     unbalanced = np.array([0.40, np.nan, *values[2:]])
     mean = np.nanmean(unbalanced)
     linear = mean + 3 / 5 * np.array([0.40 - mean, 1.02 - 2 * mean, 0.94 - 2 * mean])
