@@ -22,6 +22,7 @@ from jaxsim.identification.ticks import (
     reports_of,
     ticks_of,
     without_offsets,
+    without_pole,
 )
 from jaxsim.inputs import action_codes
 from jaxsim.novelty import FAMILIES, Novelty
@@ -94,9 +95,8 @@ def identify(episodes: Sequence[ObservedEpisode]) -> Identification:
     every = record.ticks
     sensors = readings.rounded_or_dropped(every)
     named = _by_family(sensors)
-    if sensors.dropped:
-        return _identification(named, 0.0)
-    delay = 0 if "step_velocity" in sensors.values else readings.delayed(every)
+    tells_delay = not sensors.is_dropped("velocity") and "step_velocity" not in sensors.values
+    delay = readings.delayed(every) if tells_delay else 0
     if delay:
         named["sensor_delay"] = {"sensor_delay": Estimate(float(delay), 0.0)}
     fitted = _explained(record, sensors, delay)
@@ -116,11 +116,12 @@ def identify(episodes: Sequence[ObservedEpisode]) -> Identification:
         )
         for one, reports in zip(episodes, fitted.record.reports, strict=True)
     ]
-    if not delay:
+    if not delay and not sensors.lacks("velocity"):
         named |= starts.of_starts(reported, fitted.sizes, fitted.slack, params)
-        if not sensors.sizes[2]:
+        if not sensors.sizes[2] and not sensors.is_dropped("angle"):
             named |= starts.of_ends(reported)
-    named |= starts.of_supply(reported)
+    if not sensors.is_dropped("velocity"):
+        named |= starts.of_supply(reported)
     return _identification(named, fitted.unexplained)
 
 
@@ -217,7 +218,7 @@ class _Fitted(NamedTuple):
 
 def _explained(record: _Record, sensors: SensorErrors, delay: int) -> _Fitted:
     """Explain the ticks of some episodes."""
-    still = record.still
+    still = record.still and not sensors.is_dropped("velocity")
     reports = tuple(_host(repaired(one, sensors.sizes)) for one in record.reports)
     record = record._replace(reports=reports)
     sizes = sizes_after(sensors.sizes)
@@ -227,9 +228,11 @@ def _explained(record: _Record, sensors: SensorErrors, delay: int) -> _Fitted:
     ticks = ticks.at(np.flatnonzero((ticks.tick >= delay) & ~np.asarray(ends)))
     if still:
         ticks.counts[:, CARTPOLE:] = False
+    if sensors.lacks("angle", "rate"):
+        ticks = without_pole(ticks)
     fixed = {"delay": float(delay)} if delay else {}
     every = Data(ticks, readings.error_scale(ticks, sizes), fixed)
-    if not len(ticks.tick):  # of short episodes
+    if sensors.lacks("position", "velocity") or not len(ticks.tick):  # of short episodes
         return _Fitted(record, sizes, None, 0.0, every)
     return _Fitted(record, sizes, *physics.explain(every.at(_chosen(every)), every), every)
 

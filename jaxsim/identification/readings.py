@@ -18,6 +18,8 @@ from jaxsim.worlds.cartpole3d.contact import broadphase
 from jaxsim.worlds.cartpole3d.types import DT, Params, Sphere
 
 KINDS = ("position", "velocity", "angle", "rate")
+SOURCES = {"velocity": "position", "rate": "angle"}
+"""Kinds of readings that follow from exact ones of another kind."""
 EXACT = 1e-5  # m, m/s, rad and rad/s, size of the error of an exact prediction
 LEAST_STEP = 4e-4  # of readings, which have six decimals
 ON_STEP = 2e-5  # distance of a rounded reading from a multiple of its step
@@ -29,6 +31,7 @@ CERTAIN = 3.0  # standard errors of a place, beyond which a contact is certain
 ANY_SPEED = 30.0  # m/s, where it is not
 AT_WALL = 0.05  # m, gap of a block that may touch a wall in the tick
 LEAST_NOISE = 5e-6  # m and rad, deviation of the check from which noise is looked for
+DROPPED = 1.0  # m/s and rad/s, error of a velocity or rate that is not reported
 
 
 class SensorErrors(NamedTuple):
@@ -42,10 +45,19 @@ class SensorErrors(NamedTuple):
     values: dict[str, Estimate]
     sizes: np.ndarray
 
-    @property
-    def dropped(self) -> bool:
-        """Whether the readings of a kind are missing."""
-        return any(name.startswith("gain_") for name in self.values)
+    def is_dropped(self, kind: str) -> bool:
+        """Whether the readings of a kind are all zero."""
+        return f"gain_{kind}" in self.values
+
+    def lacks(self, *kinds: str) -> bool:
+        """Whether the readings of some kind are dropped and do not follow from exact ones."""
+        return any(self.is_dropped(kind) and not self._follows(kind) for kind in kinds)
+
+    def _follows(self, kind: str) -> bool:
+        source = SOURCES.get(kind)
+        if source is None or self.is_dropped(source):
+            return False
+        return not self.sizes[KINDS.index(source)]
 
 
 def error_scale(ticks: Ticks, sizes: np.ndarray) -> np.ndarray:
@@ -86,6 +98,7 @@ def rounded_or_dropped(ticks: Ticks) -> SensorErrors:
         numbers = _readings(ticks.after, kind)
         if numbers.size and not numbers.any():
             values[f"gain_{kind}"] = Estimate(0.0, 0.0)
+            sizes[place] = DROPPED if kind in SOURCES else 0.0
             continue
         step = step_of(numbers)
         if step is not None:

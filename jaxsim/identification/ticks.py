@@ -113,6 +113,14 @@ def _of_episode(report: Sighting, actions: np.ndarray, episode: int) -> Ticks:
 _FIRST, _LAST = slice(None, -1), slice(1, None)
 
 
+def without_pole(ticks: Ticks) -> Ticks:
+    """The same transitions, of which only blocks away from cart and pole count."""
+    apart = ~np.asarray(_near(ticks.before))
+    of_cartpole = np.zeros((len(ticks.tick), CARTPOLE), bool)
+    counts = np.concatenate([of_cartpole, np.repeat(apart, 6, axis=1)], axis=1)
+    return ticks._replace(counts=ticks.counts & counts)
+
+
 def errors(columns: Columns, ticks: Ticks, index: np.ndarray) -> np.ndarray:
     """Errors of predictions.
 
