@@ -30,6 +30,7 @@ class Axis:
       value: function from the number of a value, from 0 on, to the value.
       kind: Python type of all values: int, float or str.
       ends: bounds of all values, checked in place of them; None to check each value.
+      distinct: most different values that it takes; `size` if None.
     """
 
     name: str
@@ -37,6 +38,12 @@ class Axis:
     value: Callable[[int], Value]
     kind: type
     ends: tuple[Value, ...] | None = None
+    distinct: int | None = None
+
+    @property
+    def most_distinct(self) -> int:
+        """Most different values that it takes."""
+        return self.size if self.distinct is None else min(self.size, self.distinct)
 
 
 def axis(name: str, entry: JsonValue) -> Axis:
@@ -134,7 +141,8 @@ def _randint(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _whole_pair(name, "randint", argument)
     unit = _unit(name, options)
     count = _count(name, options, "draws")
-    return Axis(name, count, lambda i: low + int((high - low + 1) * unit(i)), int, (low, high))
+    different = high - low + 1
+    return Axis(name, count, lambda i: low + int(different * unit(i)), int, (low, high), different)
 
 
 def _choice(name: str, argument: object, options: JsonMapping) -> Axis:
@@ -143,7 +151,10 @@ def _choice(name: str, argument: object, options: JsonMapping) -> Axis:
     choices, unit = _listed(name, argument), _unit(name, options)
     count = _count(name, options, "draws")
     members = tuple(choices.value(index) for index in range(choices.size))
-    return Axis(name, count, lambda i: members[int(choices.size * unit(i))], choices.kind, members)
+    different = choices.size
+    return Axis(
+        name, count, lambda i: members[int(different * unit(i))], choices.kind, members, different
+    )
 
 
 Make = Callable[[str, object, JsonMapping], Axis]

@@ -18,7 +18,8 @@ from evaluation.sweep.axes import Value
 from evaluation.sweep.document import Bundle, Sweep
 
 MOST_PROBED: Final = 1024
-"""Most steps of a bundle that are probed for what they change; evenly spread if it has more."""
+"""Most steps of a bundle that are probed for what they change; evenly spread if it has more. An
+axis of at most so many different values, or of words, is probed at each of them all the same."""
 MOST_GROUPS: Final = 4096
 MOST_KEPT: Final = 4096
 """Steps of a bundle whose values are cached."""
@@ -248,14 +249,34 @@ def _parts(
     bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Value]], GroupKeys]
 ) -> tuple[list[Sequence[int]], bool]:
     """Steps of a bundle grouped by program, and whether some need separate calls."""
-    probed: Sequence[int] = range(bundle.size)
-    if bundle.size > MOST_PROBED:
-        probed = [i * (bundle.size - 1) // (MOST_PROBED - 1) for i in range(MOST_PROBED)]
-    probe_keys = [keys({**first, **bundle.values(index)}) for index in probed]
-    calls = len(set(probe_keys)) > len({key.program for key in probe_keys})
+    alike = _alike(bundle)
+    key_of = [keys({**first, **bundle.values(steps[0])}) for steps in alike]
+    spread = [keys({**first, **bundle.values(index)}) for index in _spread(bundle.size)]
+    every = {*key_of, *spread}
+    calls = len(every) > len({key.program for key in every})
     classes: dict[Hashable, list[int]] = {}
-    for index, key in zip(probed, probe_keys, strict=True):
-        classes.setdefault(key.program, []).append(index)
-    if len(classes) == 1 or len(probed) < bundle.size:
+    for steps, key in zip(alike, key_of, strict=True):
+        classes.setdefault(key.program, []).extend(steps)
+    if len(classes) == 1:
         return [range(bundle.size)], calls
-    return list(classes.values()), calls
+    return [sorted(steps) for steps in classes.values()], calls
+
+
+def _alike(bundle: Bundle) -> list[Sequence[int]]:
+    """Steps of a bundle that differ at most in numbers of which there are too many to probe."""
+    if bundle.size <= MOST_PROBED:
+        return [[index] for index in range(bundle.size)]
+    few = [one for one in bundle.axes if one.kind is str or one.most_distinct <= MOST_PROBED]
+    if not few:
+        return [range(bundle.size)]
+    alike: dict[Hashable, list[int]] = {}
+    for index in range(bundle.size):
+        alike.setdefault(tuple(one.value(index) for one in few), []).append(index)
+    return list(alike.values())
+
+
+def _spread(size: int) -> Sequence[int]:
+    """Steps of a bundle of any size, evenly spread and with both ends; none if it is small."""
+    if size <= MOST_PROBED:
+        return ()
+    return [i * (size - 1) // (MOST_PROBED - 1) for i in range(MOST_PROBED)]

@@ -129,8 +129,11 @@ def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
     words = ["sweep", "run", str(plan.folder), "--retries", str(arguments.retries), "--quiet"]
     words += ["--force"] if arguments.force else []
     words += ["--threads", str(arguments.threads or 1)]
+    # In groups of their own: a terminal's Ctrl-C reaches this process only, which passes it on.
     children = [
-        subprocess.Popen([sys.executable, "-c", program, *words, "--units", f"{k}::{number}"])
+        subprocess.Popen(
+            [sys.executable, "-c", program, *words, "--units", f"{k}::{number}"], process_group=0
+        )
         for k in range(number)
     ]
     codes = []

@@ -218,13 +218,15 @@ def merge(plan: Plan, out: Path | None = None) -> SweepResults:
 def results(plan: Plan | Path | str) -> SweepResults:
     """Return merged results; merge them first if necessary.
 
+    Results of a plan that was replaced since they were merged do not count.
+
     Raises:
       ValueError: units are missing.
     """
     if not isinstance(plan, Plan):
         plan = plans.load(plan)
     folder = plan.folder / merging.MERGED
-    return SweepResults(folder) if (folder / merging.MARKER).exists() else merge(plan)
+    return SweepResults(folder) if merging.is_of(plan, folder) else merge(plan)
 
 
 def status(plan: Plan) -> progress.SweepStatus:

@@ -13,13 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.arguments import command_line
-from evaluation.files import results, write_json
+from evaluation.files import read_json, results, write_json
+from evaluation.json_types import JsonObject
 from evaluation.sweep import report, store
 from evaluation.sweep.plans import Plan
 
 MERGED: Final = "merged"
 ROWS, CELLS, MARKER = "rows.parquet", "cells.parquet", "sweep.json"
 GROUP_ROWS: Final = 1 << 19
+MOST_MARKER_BYTES: Final = 1 << 22
 MOST_BATCHES: Final = 256
 """Most small batches before they are joined."""
 SHOWN: Final = 5
@@ -74,19 +76,32 @@ def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None)
             writer.close()
             _sync(writer.path)
         rows = writers[0].rows
-        about = {
-            "name": plan.manifest["name"],
-            "digest": plan.digest,
-            "versions": plan.manifest["versions"],
-            "sweep": plan.manifest["sweep"],
-            "columns": plan.manifest["columns"],
-            "cells": plan.grid.cells,
-            "rows": rows,
-        }
+        about = {**_about(plan), "rows": rows}
         command = command_line(["sweep", "merge", plan.manifest["name"]], ())
         reported = report.write(partial, partial / CELLS, about, command)
         write_json(partial / MARKER, about)
     return Merged(folder, rows, plan.grid.cells, reported)
+
+
+def is_of(plan: Plan, folder: Path) -> bool:
+    """Whether a folder holds merged results of a plan, made with the same versions."""
+    path = folder / MARKER
+    if not path.exists():
+        return False
+    about = read_json(path, MOST_MARKER_BYTES, "a merged sweep")
+    return isinstance(about, dict) and about.items() >= _about(plan).items()
+
+
+def _about(plan: Plan) -> JsonObject:
+    """What results are of, for their marker."""
+    return {
+        "name": plan.manifest["name"],
+        "digest": plan.digest,
+        "versions": plan.manifest["versions"],
+        "sweep": plan.manifest["sweep"],
+        "columns": plan.manifest["columns"],
+        "cells": plan.grid.cells,
+    }
 
 
 def _check(plan: Plan) -> None:

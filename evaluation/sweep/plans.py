@@ -20,7 +20,7 @@ from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.sweep.document import Sweep, sweep_from
 from evaluation.sweep.grid import CellGroup, Grid, Steps, Units
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FILE: Final = "plan.json"
 INPUTS: Final = "inputs"
 
@@ -73,10 +73,14 @@ class Plan:
         return {value: self.folder / INPUTS / entry["name"] for value, entry in named}
 
     @cached_property
+    def whole_hash(self) -> str:
+        """Hash of everything that results depend on, with the versions that it was planned with."""
+        return digest_of([self.digest, self.manifest["versions"]])[:8]
+
+    @cached_property
     def unit_hash(self) -> str:
-        """Hash of the plan and the sizes of its units: the cells of every unit follow from it."""
-        text = f"{self.digest} {self.manifest['unit_packs']}"
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        """Hash of all that and the sizes of the units: the cells of every unit follow from it."""
+        return digest_of([self.whole_hash, self.manifest["unit_packs"]])[:8]
 
 
 def groups_json(grid: Grid) -> list[JsonObject]:
@@ -115,7 +119,10 @@ def identity(content: JsonMapping, inputs: JsonMapping) -> str:
       inputs: of the manifest.
     """
     relevant = {key: value for key, value in content.items() if key != "name"}
-    return digest_of([FORMAT, relevant, {v: entry["sha256"] for v, entry in inputs.items()}])
+    # Cells are numbered in the order of the axes, which the hash of an object ignores.
+    order = [[*content.get("axes", {})], *([*table] for table in content.get("zip", []))]
+    hashes = {value: entry["sha256"] for value, entry in inputs.items()}
+    return digest_of([FORMAT, relevant, order, hashes])
 
 
 def load(folder: Path | str) -> Plan:

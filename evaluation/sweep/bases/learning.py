@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import jax
@@ -11,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation import agents, scanner
-from evaluation.checkpoints.configuration import configuration
+from evaluation.checkpoints.configuration import configuration, digest, versions
 from evaluation.checkpoints.keeper import Busy, Checkpoints, Pace
 from evaluation.checkpoints.loading import PREFIX, SavedAgent, player
+from evaluation.checkpoints.store import CheckpointError
 from evaluation.files import ResultFiles
 from evaluation.json_types import JsonMapping
 from evaluation.records import COLUMNS, Records
@@ -179,11 +179,13 @@ def _play_with_checkpoints(
     place: SweepFiles,
     play: Callable[[Checkpoints | None], Records],
 ) -> Records:
-    """Play with checkpoints in the sweep's folder, and remove them in the end."""
+    """Play with checkpoints in the sweep's folder, and remove them in the end.
+
+    Checkpoints are of the cells, their values and versions: those of a plan that was replaced do
+    not count, and a pack whose checkpoints are damaged begins at the start.
+    """
     if place.folder is None:
-        records: Records = play(None)
-        return records
-    out = place.folder / "checkpoints" / f"cell-{cells[0].number}"
+        return play(None)
     run_configuration = configuration(
         schedule,
         agent=saved_agent.built_in,
@@ -193,19 +195,27 @@ def _play_with_checkpoints(
         cells=[dict(cell.values) for cell in cells],
         knows=saved_agent.origin,
     )
-    blocks = schedule.block_counts().tolist()
-    keeper = Checkpoints(
-        out, blocks, run_configuration, FILES, Pace(), resume=True, stop=place.stop
-    )
-    try:
+    name = f"cell-{cells[0].number}-{digest([run_configuration, versions()])[:8]}"
+    out, blocks = place.folder / "checkpoints" / name, schedule.block_counts().tolist()
+
+    def kept(resume: bool) -> Records:
+        keeper = Checkpoints(
+            out, blocks, run_configuration, FILES, Pace(), resume=resume, stop=place.stop
+        )
         with contextlib.closing(keeper):
             records = play(keeper)
             keeper.discard()
+        return records
+
+    try:
+        records = kept(resume=True)
     except Busy:
         # Another process plays the same pack. Both give the same results, so this only costs time.
         records = play(None)
+    except CheckpointError:
+        records = kept(resume=False)
     with contextlib.suppress(OSError):
-        Path(out).rmdir()
+        out.rmdir()
     return records
 
 

@@ -170,13 +170,34 @@ def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         stop.by = "SIGTERM" if episodes >= 80 else None
         real(self, episodes, take)
 
+    def interrupted():
+        stop.by = None
+        with monkeypatch.context() as patch:
+            patch.setattr(learning.Checkpoints, "between", between)
+            out = playing.run(plan, stop=stop)
+        assert (out.stopped, out.played, out.failed) == ("SIGTERM", 0, [])
+        (saved,) = (plan.folder / "checkpoints").glob("*/checkpoints/*")
+        return saved
+
+    interrupted()
+    # Those of a plan that is replaced are not continued.
+    other = sweep.plan({**values, "axes": {"seed": [1]}}, plan.folder, force=True)
+    assert sweep.run(other, retries=0).played == 1
+    plan = sweep.plan(values, plan.folder, force=True)
+    begun = []
     with monkeypatch.context() as patch:
-        patch.setattr(learning.Checkpoints, "between", between)
-        out = playing.run(plan, stop=stop)
-    assert (out.stopped, out.played, out.failed) == ("SIGTERM", 0, [])
-    assert list((plan.folder / "checkpoints").glob("*/checkpoints/*"))
-    messages = []
-    assert playing.run(plan, say=messages.append).played == 1
+        patch.setattr(
+            learning.Checkpoints, "between", lambda self, episodes, take: begun.append(episodes)
+        )
+        assert playing.run(plan, retries=0).played == 1
+    assert min(begun) > 80
+    sweep.merge(plan)
+    assert small.merged(plan.folder) == small.merged(whole.folder.parent)
+    assert not list((plan.folder / "checkpoints").iterdir())
+    # Damaged ones are left, and the pack begins at its start.
+    plan = sweep.plan(values, tmp_path / "damaged")
+    next(path for path in interrupted().rglob("*") if path.is_file()).write_bytes(b"")
+    assert playing.run(plan, retries=0).played == 1
     sweep.merge(plan)
     assert small.merged(plan.folder) == small.merged(whole.folder.parent)
 

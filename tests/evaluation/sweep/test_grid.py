@@ -86,6 +86,36 @@ def test_of_a_long_axis_some_values_are_asked_for_the_first_and_the_last_among_t
     assert {b - a for a, b in pairwise(probed)} == {5, 6}
 
 
+@pytest.mark.parametrize(
+    "axis", [{"choice": ["a", "b", "c"]}, {"randint": [0, 2]}, {"choice": [0.0, 0.5, 1.0]}]
+)
+def test_every_value_of_a_long_axis_is_probed_if_it_takes_few(axis):
+    """Cells of two programs are never in one pack, however seldom the second is."""
+    size = 3 * MOST_PROBED
+    zips = [{"a": {**axis, "draws": size}, "gravity": {"uniform": [1, 9], "draws": size}}]
+    sweep_grid, units = made({}, zips=zips, program=["a"], lanes=512)
+    assert (sweep_grid.programs, len(sweep_grid.groups)) == (3, 3)
+    packs = [pair for unit in units for pair in pairwise(unit.packs)]
+    for first, end in packs:
+        assert len({sweep_grid.cell(number).values["a"] for number in range(first, end)}) == 1
+    points = [tuple(sweep_grid.cell(n).values.values()) for n in range(sweep_grid.cells)]
+    bundle = sweep_grid.sweep.bundles[0]
+    assert sorted(points) == sorted(tuple(bundle.values(n).values()) for n in range(size))
+
+
+def test_words_are_probed_however_many_there_are():
+    """One agent in a thousand has another program."""
+    names = [f"agent{number}" for number in range(2 * MOST_PROBED)]
+    axes = {"agent": names}
+
+    def keys(values):
+        return GroupKeys(values["agent"] == "agent777", 0)
+
+    sweep_grid = grid(sweep_from({"base": "evaluate", "axes": axes}), keys, 1)
+    assert [group.cells for group in sweep_grid.groups] == [2 * MOST_PROBED - 1, 1]
+    assert sweep_grid.cell(sweep_grid.cells - 1).values["agent"] == "agent777"
+
+
 def test_zipped_axes_go_together():
     sweep_grid, _ = made({"seed": [0, 1]}, zips=[{"a": [1, 2, 3], "b": [4, 5, 6]}])
     cells = [sweep_grid.cell(i).values for i in range(sweep_grid.cells)]

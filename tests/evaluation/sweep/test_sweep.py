@@ -19,7 +19,16 @@ import pytest
 import jaxsim
 from evaluation import agents, cli, evaluate, sweep
 from evaluation.checkpoints.stopping import STOPPED, Stop
-from evaluation.sweep import handlers, interface, notes, plans, playing, progress, store
+from evaluation.sweep import (
+    handlers,
+    interface,
+    notes,
+    planning,
+    plans,
+    playing,
+    progress,
+    store,
+)
 from evaluation.sweep.bases import evaluate as base
 from tests.evaluation.sweep import small
 
@@ -434,7 +443,8 @@ def test_processes_of_this_machine_are_given_all_options(tmp_path, monkeypatch):
     plan = units_of_a_pack(tmp_path / "plan")
     started = []
 
-    def start(words):
+    def start(words, process_group):
+        assert process_group == 0  # a terminal's Ctrl-C is passed on, and only once
         code = {"0::3": 0, "1::3": -signal.SIGTERM, "2::3": 1}[words[-1]]
         started.append(words)
         return SimpleNamespace(poll=lambda: code, wait=lambda: code)
@@ -495,6 +505,45 @@ def test_bad_files_are_one_line_and_nothing_is_written(tmp_path, capsys, change,
     assert words in error
     assert len(error.splitlines()) == 1
     assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"axes": dict(reversed(small.VALUES["axes"].items()))},
+        {"axes": {**small.VALUES["axes"], "pole/length": {"linear": [0.4, 2.0], "count": 6}}},
+    ],
+)
+def test_results_of_a_plan_that_was_replaced_are_none(tmp_path, change):
+    """Also those of a plan with the same axes in another order, whose cells have other numbers."""
+    plan = sweep.plan(small.VALUES, tmp_path / "plan")
+    sweep.run(plan)
+    before = sweep.results(plan).cells()
+    assert sweep.results(plan).cells().equals(before)
+    changed = {**small.VALUES, **change}
+    with pytest.raises(ValueError, match="holds another plan"):
+        sweep.plan(changed, tmp_path / "plan")
+    other = sweep.plan(changed, tmp_path / "plan", force=True)
+    assert other.unit_hash != plan.unit_hash
+    with pytest.raises(ValueError, match="2 of 2 units are missing"):
+        sweep.results(other)
+    assert sweep.run(other).played == 2
+    after = sweep.results(other).cells()
+    assert after.column_names[1] == next(iter(changed["axes"]))
+    assert not after.equals(before)
+
+
+def test_results_of_another_version_are_none(tmp_path, monkeypatch):
+    """A plan that is made anew after an upgrade plays its units anew."""
+    plan = sweep.plan(small.VALUES, tmp_path / "plan")
+    sweep.run(plan)
+    sweep.merge(plan)
+    monkeypatch.setattr(planning, "versions", lambda: {"jaxsim-novelty": "99"})
+    again = sweep.plan(small.VALUES, tmp_path / "plan", force=True)
+    assert again.digest == plan.digest
+    with pytest.raises(ValueError, match="2 of 2 units are missing"):
+        sweep.results(again)
+    assert len(store.unfinished(again)) == 2
 
 
 def test_a_folder_of_another_plan_is_refused(tmp_path, capsys):
