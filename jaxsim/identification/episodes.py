@@ -11,9 +11,9 @@ from jaxsim.agents.sight import Sighting
 from jaxsim.identification import fits, physics, readings, starts
 from jaxsim.identification.estimates import Estimate
 from jaxsim.identification.fits import Data
-from jaxsim.identification.kinematics import repaired, sizes_after
+from jaxsim.identification.kinematics import FROM_PLACES, repaired, sizes_after
 from jaxsim.identification.physics import Explanation
-from jaxsim.identification.readings import SensorErrors
+from jaxsim.identification.readings import KINDS, SensorErrors
 from jaxsim.identification.starts import Named, ReportedEpisode
 from jaxsim.identification.ticks import (
     CARTPOLE,
@@ -118,6 +118,8 @@ def identify(episodes: Sequence[ObservedEpisode]) -> Identification:
     ]
     if not delay and not sensors.lacks("velocity"):
         named |= starts.of_starts(reported, fitted.sizes, fitted.slack, params)
+        if sensors.lacks("position"):  # a wind, which is not fitted then, looks alike
+            named.pop("start_push", None)
         if not sensors.sizes[2] and not sensors.is_dropped("angle"):
             named |= starts.of_ends(reported)
     if not sensors.is_dropped("velocity"):
@@ -213,13 +215,15 @@ class _Fitted(NamedTuple):
         early = np.flatnonzero(ticks.tick < 3 + ticks.tick.min())
         off = np.abs(fits.nominal(self.data, early))[:, CARTPOLE:]
         speeds = off.reshape(len(off), -1, 6)[:, :, 3:]
-        return SLACK * float(np.quantile(speeds, 0.9)) if speeds.size else 0.0
+        # A first speed that follows from places is that of the next tick.
+        number = SLACK + (self.sizes[KINDS.index("velocity")] == FROM_PLACES)
+        return number * float(np.quantile(speeds, 0.9)) if speeds.size else 0.0
 
 
 def _explained(record: _Record, sensors: SensorErrors, delay: int) -> _Fitted:
     """Explain the ticks of some episodes."""
     still = record.still and not sensors.is_dropped("velocity")
-    reports = tuple(_host(repaired(one, sensors.sizes)) for one in record.reports)
+    reports = tuple(_host(repaired(one, sensors.sizes, still)) for one in record.reports)
     record = record._replace(reports=reports)
     sizes = sizes_after(sensors.sizes)
     ticks = record.ticks

@@ -19,16 +19,17 @@ FROM_PLACES = 1e-4  # m/s and rad/s, error of a velocity that follows from two p
 AVERAGED = 25  # readings whose mean has the error of a repaired one, with a margin
 
 
-def repaired(report: Sighting, sizes: np.ndarray) -> Sighting:
+def repaired(report: Sighting, sizes: np.ndarray, still: bool = False) -> Sighting:
     """Reports of an episode without the errors of one kind of two.
 
     Args:
       report: leaves (T + 1, ...).
       sizes: (4,) of the errors by kind; see `sizes_after`.
+      still: whether blocks report no velocity although they move, as on lines.
     """
     spoilt = dict(zip(KINDS, sizes > 0, strict=True))
     if spoilt["velocity"] and not spoilt["position"]:
-        report = _speeds_from_places(report)
+        report = _speeds_from_places(report, still)
     elif spoilt["position"] and not spoilt["velocity"]:
         report = _places_from_speeds(report)
     if spoilt["rate"] and not spoilt["angle"]:
@@ -62,13 +63,13 @@ def _rows(vector: Vector) -> np.ndarray:
     return np.stack([np.asarray(c, float) for c in vector], axis=-1)
 
 
-def _speeds_from_places(report: Sighting) -> Sighting:
+def _speeds_from_places(report: Sighting, still: bool) -> Sighting:
     """The cart is reported one tick late: the next place shows its speed."""
     vx, vy = (
         _leaf(_forward(np.asarray(c, float)) / DT) for c in (report.reported.x, report.reported.y)
     )
     report = replace(report, vx=vx, vy=vy)
-    if not _rows(report.block.v).any():  # blocks on lines
+    if still:
         return report
     v = np.diff(_rows(report.block.p), axis=0) / DT
     first = _rows(sight.before_drag(_vector(v[:1])))
