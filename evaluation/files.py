@@ -53,10 +53,12 @@ class ResultFiles(NamedTuple):
     Attributes:
       marker: the file that is written last; if it exists, all others are complete.
       names: names of all other files and folders.
+      notes: names of files that an unfinished run may leave.
     """
 
     marker: str
     names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager

@@ -88,7 +88,8 @@ def check_resumable(out: Path, files: ResultFiles) -> None:
         raise store.CheckpointError(
             f"the run in {out} is over, as {files.marker} says; there is nothing to resume"
         )
-    unknown = [n for n in names if not (n in files.names or store.LEFTOVER.fullmatch(n))]
+    expected = (*files.names, *files.notes)
+    unknown = [n for n in names if not (n in expected or store.LEFTOVER.fullmatch(n))]
     if unknown:
         raise store.CheckpointError(
             f"{out} has no checkpoints to resume from, but {min(unknown)}, which no run has left "
@@ -184,6 +185,9 @@ class Checkpoints:
             store.sweep(folder)
         if not self.resume:
             store.remove(self.folder)
+            # What a run before has left must not pass for the end of this one.
+            for name in (self.files.marker, *self.files.notes):
+                (self.out / name).unlink(missing_ok=True)
             return None
         check_resumable(self.out, self.files)
         if not self.folder.exists():

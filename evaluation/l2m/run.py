@@ -13,7 +13,14 @@ from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.l2m.syllabus import load
-from evaluation.logs.export import FORMATS, Logging, check_logged, write_lifetimes
+from evaluation.logs.export import (
+    FORMATS,
+    NOTE,
+    Logging,
+    check_logged,
+    forget,
+    write_lifetimes,
+)
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.metrics.registry import MetricRow
 from evaluation.records import MEASURES, Records
@@ -48,7 +55,9 @@ class SyllabusRun(Playing):
     rows: tuple[MetricRow, ...] = ()
     logging: Logging | None = None
     keep_memory: bool = False
-    files = ResultFiles("report.json", ("schedule.json", "records.parquet", "report.html", "logs"))
+    files = ResultFiles(
+        "report.json", ("schedule.json", "records.parquet", "report.html", "logs"), (NOTE,)
+    )
 
     def checked_schedule(self) -> Schedule:
         """Check all settings before anything is traced or written.
@@ -152,11 +161,12 @@ def run(
         if job.worker is not None:
             records = replace(records, metadata={**records.metadata, "worker": job.worker})
         report = summarise_records(records, job.measure, job.window, job.seed, job.rows)
-        _write(job, records, report)
         if job.logging is not None and not keeper.was_over:
-            job.logging.write(records)
+            job.logging.write(records, job.out)
+        _write(job, records, report)
         if not job.keep_memory:
             keeper.discard()
+        forget(job.out)
     return report
 
 

@@ -1,5 +1,6 @@
 """Export of records as logs in the formats of other tools."""
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from evaluation.files import read_json, write_json
 from evaluation.json_types import JsonMapping, JsonObject, JsonValue
 from evaluation.logs import learnkit
 from evaluation.logs.coded import Coded
@@ -76,6 +78,9 @@ def write_learnkit(
 
 
 LONGEST_NAME: Final = 100
+NOTE: Final = "logging.json"
+"""File in a run's directory with the start of the logs that are being written."""
+MOST_NOTE_BYTES: Final = 1024
 FORMATS: Final[dict[str, Callable[..., Path]]] = {
     "l2logger": write_l2logger,
     "learnkit": write_learnkit,
@@ -142,14 +147,48 @@ class Logging:
             return None
         return cls(folder, tuple(lifetimes), log_format or "learnkit")
 
-    def write(self, records: Records) -> list[Path]:
-        """Write the logs; returns their directories."""
-        return write_lifetimes(records, self.folder / "logs", self.log_format, self.lifetimes)
+    def write(self, records: Records, out: Path) -> None:
+        """Write the logs before the results of a run; `forget` follows these.
+
+        The time in the names of the logs is kept in `out` until then. So a run that is killed in
+        between and resumed writes the logs that are missing, and none a second time.
+
+        Args:
+          records: of the run.
+          out: directory for its results.
+        """
+        note, episodes = out / NOTE, records.schedule.num_episodes
+        start = _started(note, episodes)
+        resumed = start is not None
+        if start is None:
+            start = datetime.now()
+            write_json(note, {"start": start.isoformat(), "episodes": episodes})
+        for index, lifetime in enumerate(self.lifetimes):
+            begin, base = start + timedelta(milliseconds=index), self.folder / "logs"
+            with contextlib.suppress(*([FileExistsError] if resumed else [])):
+                write_lifetimes(records, base, self.log_format, [lifetime], begin)
 
     @property
     def line(self) -> str:
         """The line that is printed at the start of a run, as in the 2019 document."""
         return f"Logging to: {self.folder / 'logs'}"
+
+
+def _started(note: Path, episodes: int) -> datetime | None:
+    """Start of the logs that a run of so many episodes has begun to write; None if it has not."""
+    if not note.exists():
+        return None
+    content = read_json(note, MOST_NOTE_BYTES, "the start of logs")
+    try:
+        start = datetime.fromisoformat(content["start"])
+        return start if content["episodes"] == episodes else None
+    except (TypeError, LookupError, ValueError) as error:
+        raise ValueError(f"{note}: is damaged; remove it to write the logs anew") from error
+
+
+def forget(out: Path) -> None:
+    """Forget that logs are being written: the results in `out` are complete, or begin anew."""
+    (out / NOTE).unlink(missing_ok=True)
 
 
 def task_labels(schedule: Schedule) -> list[str]:

@@ -11,7 +11,7 @@ from evaluation.checkpoints.loading import SavedAgent
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
-from evaluation.logs.export import Logging, check_logged
+from evaluation.logs.export import NOTE, Logging, check_logged, forget
 from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
@@ -50,7 +50,9 @@ class TrainingRun(Playing):
     rows: tuple[MetricRow, ...] = ()
     logging: Logging | None = None
     files = ResultFiles(
-        "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png", "report.html")
+        "curve.json",
+        ("schedule.json", "records.parquet", "curve.csv", "curve.png", "report.html"),
+        (NOTE,),
     )
 
     @property
@@ -166,9 +168,10 @@ def run(
             done = job.course.schedule(job.course.trained(over.episodes))
             records = job.play(done, player, Finished(over.snapshot), None)
         curve = LearningCurve.of(records, job.seed)
-        _write(job, records, curve, say)
         if job.logging is not None and not keeper.was_over:
-            job.logging.write(records)
+            job.logging.write(records, job.out)
+        _write(job, records, curve, say)
+        forget(job.out)
     return records, curve
 
 

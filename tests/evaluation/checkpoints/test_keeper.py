@@ -54,7 +54,7 @@ def schedule():
     )
 
 
-FILES = ResultFiles("report.json", ("records.parquet", "logs"))
+FILES = ResultFiles("report.json", ("records.parquet", "logs"), ("note.json",))
 
 
 def snapshot(episodes=0):
@@ -311,10 +311,14 @@ def test_a_folder_in_which_nothing_was_saved_is_left_as_it_was(make):
 
 
 def test_a_new_run_removes_what_was_there(make):
-    left(make)
+    """Also the marker of the run before, which would pass for the end of this one."""
+    kept = left(make)
+    names = FILES.marker, *FILES.notes, FILES.names[0]
+    for name in names:
+        (kept.out / name).write_text("")
     kept = make()
     assert kept.begin(snapshot) is None
-    assert list(kept.out.iterdir()) == []
+    assert [path.name for path in kept.out.iterdir()] == [FILES.names[0]]
 
 
 def test_a_folder_without_a_finished_checkpoint(make):

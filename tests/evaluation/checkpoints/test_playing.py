@@ -4,6 +4,7 @@ The engine is replaced: it returns results that are made up.
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from evaluation.checkpoints.loading import SavedAgent
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.l2m import run as syllabus_run
+from evaluation.logs import export
 from evaluation.logs.export import Logging, write_lifetimes
 from evaluation.report import html
 from evaluation.report.custom import load_rows
@@ -285,6 +287,54 @@ def test_what_a_training_writes(monkeypatch, tmp_path, results, rows):
     for lifetime, episode in html.ends(results, "performance"):
         assert f"jaxsim view out --lifetime {lifetime} --episode {episode}" in page
     check_logs(tmp_path / "data" / "logs", results, "l2logger", [7], tmp_path)
+
+
+@pytest.mark.parametrize("module", [syllabus_run, training])
+@pytest.mark.parametrize("place", ["second log", "results", "end"])
+def test_a_run_that_is_killed_as_it_ends_logs_once(monkeypatch, tmp_path, results, module, place):
+    """Before its second log, before its results, or when both are there."""
+    monkeypatch.setattr(Playing, "play", lambda *given: results)
+    monkeypatch.setattr(training, "plot", lambda *given: None)
+    logging = Logging(tmp_path / "data", (7, 9), "l2logger")
+    make = syllabus if module is syllabus_run else training_run
+
+    def run(**changes):
+        job = make(tmp_path / "out", logging=logging, **changes)
+        plan = () if module is training else (results.schedule,)
+        module.run(job, *plan, None, STOP, say)
+
+    def killed(*given):
+        raise SystemExit
+
+    def killed_at_the_second(shown, base, form, lifetimes, start):
+        if lifetimes == [9]:
+            killed()
+        return write_lifetimes(shown, base, form, lifetimes, start)
+
+    target = {
+        "second log": (export, "write_lifetimes", killed_at_the_second),
+        "results": (module, "_write", killed),
+        "end": (module, "forget", killed),
+    }[place]
+    with monkeypatch.context() as patch:
+        patch.setattr(*target)
+        with pytest.raises(SystemExit):
+            run(resume=False)
+    run()
+    check_logs(tmp_path / "data" / "logs", results, "l2logger", [7, 9], tmp_path)
+    assert not (tmp_path / "out" / export.NOTE).exists()
+    # Another run, also one that goes on with more episodes, has logs of its own.
+    (tmp_path / "out" / export.NOTE).write_text('{"start": "2026-01-01", "episodes": 1}')
+    run()
+    assert len(list((tmp_path / "data" / "logs").iterdir())) == 4
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"start": "today", "episodes": 48}', "{"])
+def test_a_damaged_note_on_logs_is_named(tmp_path, results, content):
+    note = tmp_path / export.NOTE
+    note.write_text(content)
+    with pytest.raises(ValueError, match=re.escape(str(note))):
+        Logging(tmp_path / "data", (7,)).write(results, tmp_path)
 
 
 @pytest.mark.parametrize("make", [syllabus, training_run])
