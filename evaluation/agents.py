@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -21,6 +22,9 @@ from jaxsim.agents import Agent, contract
 from jaxsim.env import Env
 from jaxsim.env_spec import GYMNAX
 from jaxsim.pytrees import Params
+
+if TYPE_CHECKING:
+    from jaxsim.training import Settings
 
 _OF_FILE = re.compile(r"(?P<path>.+?\.py)(:(?P<variable>[^:+]*))?(\+(?P<detector>.*))?", re.DOTALL)
 
@@ -91,24 +95,45 @@ def _in_file(path: Path, variable: str | None) -> Agent:
     raise ValueError(f"agent {path} holds {len(names)} agents; name one of {options}")
 
 
-def of_schedule(name: str, schedule: Schedule) -> Agent:
+def of_schedule(name: str, schedule: Schedule, settings: "Settings | None" = None) -> Agent:
     """Look up an agent for a schedule; learners are built for the observations of its tasks.
 
     If observations have a picture, learners get the picture only.
+
+    Args:
+      name: as for `get`.
+      schedule: what is played.
+      settings: hyper-parameters of a learner; None for its default ones.
 
     Raises:
       ValueError: as `get`, or an agent that cannot act on the observations of a task.
     """
     task, values = schedule.variants[0]
     pictured = any(path.startswith(image_settings.GROUP) for path, _ in values)
-    of_file = file_of(name)
-    if not (of_file or pictured or task.startswith(GYMNAX)):
-        return get(name)
+    of_file, fits_all = file_of(name), not (pictured or task.startswith(GYMNAX))
+    if fits_all and not of_file:
+        return get(name) if settings is None else _learner(name, settings)
+    first = Tasks.of(schedule).variant(0)
+    if settings is not None:
+        agent = _learner(name, settings, first)
+    else:
+        agent = get(name) if of_file else agents.fitted(name, *first)
+    check_worlds(agent, name, schedule)
+    return agent
+
+
+def check_worlds(agent: Agent, name: str, schedule: Schedule) -> None:
+    """Refuse an agent that cannot act on the observations of a task; see `check_fit`."""
     tasks = Tasks.of(schedule)
-    agent = get(name) if of_file else agents.fitted(name, *tasks.variant(0))
     for index in np.unique(tasks.world, return_index=True)[1]:
         check_fit(agent, name, *tasks.variant(int(index)))
-    return agent
+
+
+def _learner(name: str, settings: "Settings", flat: tuple[Env, Params] | None = None) -> Agent:
+    """A learner with settings, of all numbers of an environment's observations if it is given."""
+    from jaxsim import training  # here, because optax is slow to import
+
+    return training.get(name, settings, training.features.flat(*flat) if flat else None)
 
 
 def _one(path: Path, variable: str, variables: dict[str, object]) -> Agent:

@@ -5,6 +5,8 @@ All tasks of a schedule share one observation and one action space, CartPole3D's
 length of their longest. So one agent can play all of them.
 """
 
+import json
+import zlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evaluation.schedule import Schedule
+from evaluation.schedule import Schedule, Variant
 from jaxsim import registry
 from jaxsim.agents import Entry
 from jaxsim.embedding import SLOTS, embed
@@ -109,9 +111,15 @@ def entries(schedule: Schedule) -> Entry:
         block=np.arange(len(blocks), dtype=np.int32),
         phase=np.array([block.phase for block in blocks], np.int32),
         variant=schedule.block_variants(),
+        identity=np.array([_hash(block.variant) for block in blocks], np.int32),
         learning=np.array([block.learning for block in blocks]),
         new_phase=np.array([i == 0 or phases[i] != phases[i - 1] for i in range(len(blocks))]),
     )
+
+
+def _hash(variant: Variant) -> int:
+    """Hash of a task and its parameters, 31 bits."""
+    return zlib.crc32(json.dumps(variant, sort_keys=True).encode()) >> 1
 
 
 def _shared(needed: Sequence[Env]) -> tuple[list[Env], np.ndarray]:

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from evaluation import agents
@@ -59,19 +60,7 @@ def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tupl
 
 def _loaded(directory: Path, schedule: Schedule | None = None) -> SavedAgent:
     """The agent of a checkpoint by its own name, with the memories of all lifetimes."""
-    if not directory.is_dir():
-        raise store.CheckpointError(f"{directory} is not a directory with checkpoints")
-    if (directory / store.MANIFEST).exists():
-        step = directory
-    else:
-        inside = directory / store.FOLDER
-        steps = store.steps(inside)
-        if not steps:
-            raise store.CheckpointError(
-                f"{inside} has no finished checkpoint; jaxsim train keeps the last one, and jaxsim "
-                "run with --keep-memory"
-            )
-        step = steps[-1]
+    step = newest(directory)
     manifest = store.read_manifest(step)
     name = manifest["configuration"].get("agent")
     if not isinstance(name, str):
@@ -79,6 +68,26 @@ def _loaded(directory: Path, schedule: Schedule | None = None) -> SavedAgent:
     agent = agents.of_schedule(name, schedule) if schedule else agents.get(name)
     like = jax.eval_shape(partial(_memories, agent), jax.random.split(jax.random.key(0), 1))
     return SavedAgent(agent, name, store.load_memories(step, manifest, like), digest(manifest))
+
+
+def newest(directory: Path) -> Path:
+    """The newest checkpoint of a run, or the directory itself if it is a checkpoint.
+
+    Raises:
+      CheckpointError: there is no finished checkpoint.
+    """
+    if not directory.is_dir():
+        raise store.CheckpointError(f"{directory} is not a directory with checkpoints")
+    if (directory / store.MANIFEST).exists():
+        return directory
+    inside = directory / store.FOLDER
+    steps = store.steps(inside)
+    if not steps:
+        raise store.CheckpointError(
+            f"{inside} has no finished checkpoint; jaxsim train keeps the last one, and jaxsim "
+            "run with --keep-memory"
+        )
+    return steps[-1]
 
 
 def _memories(agent: Agent, keys: jax.Array) -> Memory:
@@ -110,6 +119,28 @@ def player(
     if not directory:
         raise ValueError(f"agent {name!r} names no directory; write {PREFIX}DIR")
     saved = _loaded(Path(directory), schedule)
-    numbers = np.arange(first_lifetime, first_lifetime + lifetimes)
-    memory = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], saved.memory)
+    memory = _of_lifetimes(saved, np.arange(first_lifetime, first_lifetime + lifetimes))
     return replace(saved, agent=replace(saved.agent, name=name), memory=memory)
+
+
+def _of_lifetimes(saved: SavedAgent, numbers: np.ndarray) -> Memory:
+    """Memory of each lifetime; those that start with the same one differ in their randomness."""
+    kinds = jax.eval_shape(saved.agent.init, jax.random.key(0))
+
+    def chosen(leaf: np.ndarray, kind: jax.ShapeDtypeStruct) -> np.ndarray:
+        rows, repeat = leaf[numbers % len(leaf)], numbers // len(leaf)
+        if not jnp.issubdtype(kind.dtype, jax.dtypes.prng_key):
+            return rows
+        shape = (-1, *[1] * len(kind.shape))
+        keys = jax.random.wrap_key_data(rows)
+        repeats = np.broadcast_to(repeat.reshape(shape), keys.shape)
+        fresh = np.asarray(jax.random.key_data(_folded(keys, repeats)))
+        return np.where(repeats[..., None] > 0, fresh, rows)
+
+    return jax.tree.map(chosen, saved.memory, kinds)
+
+
+def _folded(keys: jax.Array, numbers: np.ndarray) -> jax.Array:
+    """Keys of any shape, each with its number folded in."""
+    folded = jax.vmap(jax.random.fold_in)(keys.reshape(-1), numbers.reshape(-1))
+    return folded.reshape(keys.shape)

@@ -117,6 +117,11 @@ class AgentComparison:
             raise ValueError("no agent was named; name one, as in: jaxsim evaluate pd")
         check_whole("episodes", self.episodes, 2, MOST_EPISODES)
         counters.root(self.seed)
+        if not self.levels and self.difficulties != AgentComparison.difficulties:
+            raise ValueError(
+                "difficulty is that of a level; name one with --level, or set novelty/difficulty "
+                "beside novelty/level"
+            )
         tasks = {level.number: level.task for level in jaxsim.levels()}
         for number in self.levels:
             if not self.task.startswith(task := tasks.get(number, self.task)):

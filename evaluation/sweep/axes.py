@@ -18,6 +18,8 @@ Value = float | int | str
 MOST_VALUES: Final = 10_000_000
 """Most values of an axis."""
 DIGITS: Final = 12
+FEW: Final = 64
+"""Most whole numbers that are checked one by one."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Axis:
       size: number of values.
       value: function from the number of a value, from 0 on, to the value.
       kind: Python type of all values: int, float or str.
-      ends: bounds of all values, checked in place of them; None to check each value.
+      ends: bounds of all values, or all different ones, checked in place of them; None to check
+        each value.
       distinct: most different values that it takes; `size` if None.
     """
 
@@ -46,18 +49,19 @@ class Axis:
         return self.size if self.distinct is None else min(self.size, self.distinct)
 
 
-def axis(name: str, entry: JsonValue) -> Axis:
+def axis(name: str, entry: JsonValue, *, repeats: bool = False) -> Axis:
     """Read one axis from a sweep file.
 
     Args:
       name: of the parameter.
       entry: a list of values, or a table with one of `FORMS`.
+      repeats: whether a list may hold a value twice, as beside other axes of a `[[zip]]`.
 
     Raises:
       ValueError: says what to change.
     """
     if isinstance(entry, list):
-        return _listed(name, entry)
+        return _listed(name, entry, repeats)
     if not isinstance(entry, Mapping):
         raise ValueError(
             f"axis {name!r} is {entry!r}; it must be a list of values or a table with one of "
@@ -76,7 +80,7 @@ def axis(name: str, entry: JsonValue) -> Axis:
     return make(name, entry[forms[0]], entry)
 
 
-def _listed(name: str, values: list[Value]) -> Axis:
+def _listed(name: str, values: list[Value], repeats: bool = False) -> Axis:
     if not values:
         raise ValueError(f"axis {name!r} is empty; give at least one value")
     kinds = {type(value) for value in values}
@@ -84,18 +88,20 @@ def _listed(name: str, values: list[Value]) -> Axis:
         values, kinds = [float(value) for value in values], {float}
     if len(kinds) > 1 or not kinds <= {int, float, str}:
         raise ValueError(f"axis {name!r} mixes types or holds none of number and text: {values!r}")
-    if len(set(values)) < len(values):
+    different = len(set(values))
+    if different < len(values) and not repeats:
         raise ValueError(f"axis {name!r} has a value twice; replicates are an axis `seed`")
     for value in values:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"axis {name!r} has {value}; every value must be finite")
     members = tuple(values)
-    return Axis(name, len(members), members.__getitem__, next(iter(kinds)))
+    kind = next(iter(kinds))
+    return Axis(name, len(members), members.__getitem__, kind, distinct=different)
 
 
 def _linear(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _pair(name, "linear", argument)
-    count = _count(name, options, "count")
+    count = _points(name, "linear", low == high, options)
 
     def value(index: int) -> float:
         return low if count == 1 else _rounded(low + (high - low) * index / (count - 1))
@@ -105,7 +111,7 @@ def _linear(name: str, argument: object, options: JsonMapping) -> Axis:
 
 def _log(name: str, argument: object, options: JsonMapping) -> Axis:
     low, high = _positive(name, "log", _pair(name, "log", argument))
-    count = _count(name, options, "count")
+    count = _points(name, "log", low == high, options)
 
     def value(index: int) -> float:
         share = 0.0 if count == 1 else index / (count - 1)
@@ -120,7 +126,8 @@ def _integers(name: str, argument: object, options: JsonMapping) -> Axis:
     if type(step) is not int or step < 1:
         raise ValueError(f"axis {name!r}: step is {step!r}; it must be a whole number from 1")
     count = _bounded(name, (high - low) // step + 1)
-    return Axis(name, count, lambda index: low + step * index, int, (low, high))
+    ends = _checked(range(low, high + 1, step))
+    return Axis(name, count, lambda index: low + step * index, int, ends)
 
 
 def _uniform(name: str, argument: object, options: JsonMapping) -> Axis:
@@ -142,7 +149,8 @@ def _randint(name: str, argument: object, options: JsonMapping) -> Axis:
     unit = _unit(name, options)
     count = _count(name, options, "draws")
     different = high - low + 1
-    return Axis(name, count, lambda i: low + int(different * unit(i)), int, (low, high), different)
+    ends = _checked(range(low, high + 1))
+    return Axis(name, count, lambda i: low + int(different * unit(i)), int, ends, different)
 
 
 def _choice(name: str, argument: object, options: JsonMapping) -> Axis:
@@ -155,6 +163,11 @@ def _choice(name: str, argument: object, options: JsonMapping) -> Axis:
     return Axis(
         name, count, lambda i: members[int(different * unit(i))], choices.kind, members, different
     )
+
+
+def _checked(numbers: range) -> tuple[int, ...]:
+    """Whole numbers to check: all if they are few, as numbers of levels may have gaps."""
+    return tuple(numbers) if len(numbers) <= FEW else (numbers[0], numbers[-1])
 
 
 Make = Callable[[str, object, JsonMapping], Axis]
@@ -193,6 +206,13 @@ def _count(name: str, options: JsonMapping, key: str) -> int:
     if type(count) is not int or count < 1:
         raise ValueError(f"axis {name!r}: {key} is {count!r}; it must be a whole number from 1")
     return _bounded(name, count)
+
+
+def _points(name: str, form: str, equal: bool, options: JsonMapping) -> int:
+    count = _count(name, options, "count")
+    if equal and count > 1:
+        raise ValueError(f"axis {name!r}: both ends of {form} are equal; count must be 1")
+    return count
 
 
 def _bounded(name: str, count: int) -> int:

@@ -158,20 +158,20 @@ def _add_submit(parts: Commands) -> None:
     where = part.add_mutually_exclusive_group(required=True)
     where.add_argument("--slurm", action="store_true", help="as an array of Slurm jobs")
     where.add_argument("--local", type=int, metavar="N", help="as N processes of submitit, here")
-    part.add_argument("--jobs", type=int, default=16, metavar="N", help="most jobs (16)")
+    part.add_argument("--jobs", type=int, metavar="N", help="most jobs (16)")
     part.add_argument("--parallel", type=int, metavar="N", help="most of them at once (all)")
     part.add_argument("--partition", metavar="NAME", help="partition of Slurm")
     part.add_argument("--account", metavar="NAME", help="account of Slurm")
-    part.add_argument("--gpus", type=int, default=0, metavar="N", help="GPUs of a job (0)")
-    part.add_argument("--cpus", type=int, default=2, metavar="N", help="CPU cores of a job (2)")
-    part.add_argument("--memory", type=float, default=8.0, metavar="GB", help="of a job (8)")
-    part.add_argument("--time", default="2h", metavar="TIME", help="of a job: 30min, 2h (2h)")
+    part.add_argument("--gpus", type=int, metavar="N", help="GPUs of a job (0)")
+    part.add_argument("--cpus", type=int, metavar="N", help="CPU cores of a job (2)")
+    part.add_argument("--memory", type=float, metavar="GB", help="of a job (8)")
+    part.add_argument("--time", metavar="TIME", help="of a job: 30min, 2h (2h)")
     part.add_argument(
         "--setup", action="append", default=[], metavar="LINE", help="shell line to run first"
     )
     part.add_argument("--wait", action="store_true", help="wait until all jobs have ended")
     part.add_argument("--force", action="store_true", help="play with other versions than planned")
-    part.set_defaults(handler=handlers.submit)
+    part.set_defaults(handler=handlers.submit, **handlers.JOB_DEFAULTS)
 
 
 def _add_launch(parts: Commands) -> None:
@@ -184,12 +184,12 @@ def _add_launch(parts: Commands) -> None:
         ("skypilot", "a task of SkyPilot"),
     ):
         kind.add_argument(f"--{name}", action="store_const", const=name, dest="kind", help=text)
-    part.add_argument("--jobs", type=int, default=16, metavar="N", help="jobs (16)")
-    part.add_argument("--gpus", type=int, default=0, metavar="N", help="GPUs of a job (0)")
-    part.add_argument("--cpus", type=int, default=2, metavar="N", help="CPU cores of a job (2)")
-    part.add_argument("--memory", type=float, default=8.0, metavar="GB", help="of a job (8)")
-    part.add_argument("--time", default="2h", metavar="TIME", help="of a job (2h)")
+    part.add_argument("--jobs", type=int, metavar="N", help="jobs (16)")
+    part.add_argument("--gpus", type=int, metavar="N", help="GPUs of a job (0)")
+    part.add_argument("--cpus", type=int, metavar="N", help="CPU cores of a job (2)")
+    part.add_argument("--memory", type=float, metavar="GB", help="of a job (8)")
+    part.add_argument("--time", metavar="TIME", help="of a job (2h)")
     part.add_argument("--partition", metavar="NAME", help="partition of Slurm")
     part.add_argument("--image", metavar="NAME", help="container with this package (Kubernetes)")
     part.add_argument("--claim", metavar="NAME", help="volume claim that holds DIR (Kubernetes)")
-    part.set_defaults(handler=handlers.launch)
+    part.set_defaults(handler=handlers.launch, **handlers.JOB_DEFAULTS)

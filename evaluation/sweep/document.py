@@ -149,11 +149,18 @@ def _bundles(content: JsonMapping) -> tuple[Bundle, ...]:
     if not isinstance(zips, list) or not all(isinstance(one, Mapping) and one for one in zips):
         raise ValueError("zip must be tables of axes, each written [[zip]]")
     for table in zips:
-        bundle = Bundle(tuple(axis(name, value) for name, value in table.items()))
+        bundle = Bundle(
+            tuple(axis(name, value, repeats=len(table) > 1) for name, value in table.items())
+        )
         sizes = {one.name: one.size for one in bundle.axes}
         if len(set(sizes.values())) > 1:
             counts = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
             raise ValueError(f"axes of a [[zip]] must have equally many values: {counts}")
+        if all(isinstance(value, list) for value in table.values()):
+            steps = [tuple(bundle.values(index).values()) for index in range(bundle.size)]
+            if len(set(steps)) < len(steps):
+                twice = next(step for step in steps if steps.count(step) > 1)
+                raise ValueError(f"a [[zip]] has the values {twice} twice; leave one of them out")
         bundles.append(bundle)
     if not bundles:
         raise ValueError("there are no axes; write at least one below [axes]")

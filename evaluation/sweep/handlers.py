@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from evaluation.arguments import command_line
 from evaluation.checkpoints.commands import tell
@@ -120,6 +120,37 @@ def _check_counts(arguments: argparse.Namespace, *least: tuple[str, int]) -> Non
         number = getattr(arguments, name)
         if number is not None and not low <= number <= 10_000:
             raise ValueError(f"{name} is {number}; it must be from {low} to 10000")
+
+
+def _check_memory(memory: float) -> None:
+    if not 0 < memory <= MOST_MEMORY:  # also if it is not a number
+        raise ValueError(f"memory is {memory:g} GB; it must be above 0 and at most {MOST_MEMORY:g}")
+
+
+def _refuse(arguments: argparse.Namespace, choice: str, names: Sequence[str]) -> None:
+    """Refuse options that a choice ignores, unless they have their default values."""
+    for name in names:
+        if getattr(arguments, name) not in (JOB_DEFAULTS.get(name), []):
+            raise ValueError(f"--{name} has no effect with {choice}; leave it out")
+
+
+JOB_DEFAULTS: Final[Mapping[str, Any]] = {
+    "jobs": 16,
+    "gpus": 0,
+    "cpus": 2,
+    "memory": 8.0,
+    "time": "2h",
+}
+"""Default values of options of a job; those of all others are None."""
+IGNORED: Final[Mapping[str, Sequence[str]]] = {
+    "local": ("jobs", "parallel", "partition", "account", "cpus", "memory", "setup"),
+    "sbatch": ("image", "claim"),
+    "kubernetes": ("partition",),
+    "skypilot": ("time", "partition", "image", "claim"),
+}
+"""Options that a way to play a sweep has no place for."""
+MOST_MEMORY: Final = 1e6
+"""GB of a job."""
 
 
 def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
@@ -244,6 +275,9 @@ def submit(arguments: argparse.Namespace) -> int:
     plan = plans.load(arguments.folder)
     playing.check_version(plan, arguments.force)
     _check_counts(arguments, ("jobs", 1), ("parallel", 1), ("local", 1), ("gpus", 0), ("cpus", 1))
+    _check_memory(arguments.memory)
+    if arguments.local:
+        _refuse(arguments, "--local", IGNORED["local"])
     options = submitting.JobOptions(
         cluster="local" if arguments.local else "slurm",
         jobs=arguments.local or arguments.jobs,
@@ -276,6 +310,8 @@ def launch(arguments: argparse.Namespace) -> int:
 
     plan = plans.load(arguments.folder)
     _check_counts(arguments, ("jobs", 1), ("gpus", 0), ("cpus", 1))
+    _check_memory(arguments.memory)
+    _refuse(arguments, f"--{arguments.kind}", IGNORED[arguments.kind])
     text = launch.text(
         plan,
         arguments.kind,

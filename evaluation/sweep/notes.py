@@ -119,7 +119,7 @@ class Sign(Closing):
 def running(plan: Plan, clock: Callable[[], float] = time.time) -> list[RunningProcess]:
     """Processes with a recent heartbeat."""
     processes = []
-    for path, values in _notes(plan.folder / RUNNING):
+    for path, values in _notes(plan.folder / RUNNING, "*.json"):
         with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
             if clock() - path.stat().st_mtime < SILENT:
                 seconds = clock() - float(values["began"])
@@ -133,7 +133,7 @@ def running(plan: Plan, clock: Callable[[], float] = time.time) -> list[RunningP
 def failed(plan: Plan) -> list[Failure]:
     """Units that failed and have not been played since."""
     failures = []
-    for _, values in _notes(plan.folder / FAILED):
+    for _, values in _notes(plan.folder / FAILED, f"*-{plan.unit_hash}.json"):
         with contextlib.suppress(LookupError, TypeError, ValueError):
             failures.append(Failure(**{name: values[name] for name in Failure._fields}))
     return sorted(failures)
@@ -155,10 +155,10 @@ def forget_failure(plan: Plan, number: int) -> None:
 
 
 def _failure(plan: Plan, number: int) -> Path:
-    return plan.folder / FAILED / f"{number:07d}.json"
+    return plan.folder / FAILED / f"{number:07d}-{plan.unit_hash}.json"
 
 
-def _notes(folder: Path) -> Iterator[tuple[Path, JsonValue]]:
-    for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+def _notes(folder: Path, pattern: str) -> Iterator[tuple[Path, JsonValue]]:
+    for path in sorted(folder.glob(pattern)) if folder.is_dir() else []:
         with contextlib.suppress(OSError, ValueError):
             yield path, json.loads(path.read_bytes())

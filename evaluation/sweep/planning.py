@@ -70,6 +70,8 @@ def plan(
     contents, place = _inputs(base, sweep, input_folder)
     _check(base, sweep, place)
     cell_grid = _grid(base, sweep, place)
+    for group in cell_grid.groups:  # values of two axes may not go together
+        base.check(_example(base, cell_grid, group), place)
     entries = {
         value: {"name": name, "sha256": hashlib.sha256(data).hexdigest()}
         for value, (name, data) in contents.items()

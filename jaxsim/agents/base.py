@@ -57,6 +57,7 @@ class Entry:
     block: Leaf  # () int32, from 0
     phase: Leaf  # () int32, number of its phase, from 1
     variant: Leaf  # () int32, number of the task and its parameters, from 0
+    identity: Leaf  # () int32, hash of the task and its parameters, equal in all schedules
     learning: Leaf  # () bool, whether `learn` is called in the block
     new_phase: Leaf  # () bool, whether a training or testing phase begins with the block
 

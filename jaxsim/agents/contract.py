@@ -66,7 +66,7 @@ def _check_with_memory(
     observation = env.observe(env.start(key, params))
     check_memory("assign", agent.assign(memory, jnp.uint32(0)), memory)
     one, true = jnp.int32(1), jnp.bool_(True)
-    check_memory("enter", agent.enter(memory, Entry(one, one, one, true, true)), memory)
+    check_memory("enter", agent.enter(memory, Entry(one, one, one, one, true, true)), memory)
     _check_scalars("`fault` must return one number", agent.fault(memory))
     first_memory = agent.begin(memory, key)
     check_memory("begin", first_memory, memory)

@@ -19,13 +19,18 @@ def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) 
 
 
 def _init(parameters: Network) -> jax.Array:
-    return jnp.int32(-1)
+    return jnp.int32(NO_TASK)
 
 
 def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
-    variant = jnp.where((memory.extra < 0) & entry.learning, entry.variant, memory.extra)
-    learning = entry.learning & (entry.variant == variant)
-    return replace(memory, extra=variant, learning=learning)
+    has_none = memory.extra == NO_TASK
+    identity = jnp.where(has_none & entry.learning, entry.identity, memory.extra)
+    learning = entry.learning & (entry.identity == identity)
+    return replace(memory, extra=identity, learning=learning)
+
+
+NO_TASK = -1
+"""In place of the hash of a task, which is not negative."""
 
 
 VARIANT = ppo.plain._replace(init=_init, enter=_enter)

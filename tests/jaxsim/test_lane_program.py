@@ -103,9 +103,9 @@ def lists():
     world = draw.integers(0, 2, shape)
     count = np.array([[2, 2, 1], [1, 2, 2], [2, 0, 2], [2, 1, 1], [1, 2, 2]])
     first = np.array([[40, 0, 3], [1, 2, 90], [6, 5, 5], [20, 9, 7], [11, 13, 15]])
-    fields = (np.int32(draw.integers(0, 9, shape)) for _ in range(8))
-    block, phase, variant, novel, level, entity, attribute, change = fields
-    entry = Entry(block, phase, variant, level > 4, level > 2)
+    fields = (np.int32(draw.integers(0, 9, shape)) for _ in range(9))
+    block, phase, variant, identity, novel, level, entity, attribute, change = fields
+    entry = Entry(block, phase, variant, identity, level > 4, level > 2)
     row = np.where(world == 0, draw.integers(0, 2, shape), draw.integers(0, 3, shape))
     return Rounds(
         *map(np.int32, (first, count, world, row)),

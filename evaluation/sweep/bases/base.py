@@ -121,8 +121,17 @@ def complete(base: Base, values: Values) -> Values:
     return {**fields, **values}
 
 
-def typed(values: Values, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
+def typed(
+    values: Values,
+    kinds: Mapping[str, type | tuple[type, ...]],
+    defaults: Mapping[str, Value | None],
+) -> None:
     """Check the types of values.
+
+    Args:
+      values: of a cell.
+      kinds: types by name.
+      defaults: by name; where it is "", that means a value that is not set.
 
     Raises:
       ValueError: a value has the wrong type; the message names it and the right type.
@@ -133,9 +142,21 @@ def typed(values: Values, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
         allowed = kind if isinstance(kind, tuple) else (kind,)
         if float in allowed:
             allowed = (*allowed, int)
-        if name in values and value != "" and type(value) not in allowed:
+        if name in values and type(value) not in allowed and not value == defaults.get(name) == "":
             description = " or ".join(dict.fromkeys(words[k] for k in allowed))
             raise ValueError(f"{name} is {value!r}; it must be {description}")
+
+
+def check_level(values: Values, defaults: Mapping[str, Value | None]) -> None:
+    """Check that the fields of a level do not contradict its parameters.
+
+    Raises:
+      ValueError: says what to leave out.
+    """
+    for name in ("level", "difficulty"):
+        path = f"novelty/{name}"
+        if values[name] != defaults[name] and path in values:
+            raise ValueError(f"{name} and {path} are both set; leave one of them out")
 
 
 def paths(values: Values, fields: Collection[str], prefix: str = "") -> dict[str, Any]:

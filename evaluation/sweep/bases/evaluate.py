@@ -24,6 +24,7 @@ from evaluation.sweep.bases.base import (
     Values,
     agent_files,
     agent_of,
+    check_level,
     metrics_table,
     paths,
     typed,
@@ -77,10 +78,16 @@ class EvaluateBase:
 
     def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell."""
-        typed(values, {"agent": str, "task": str, "level": int, "difficulty": str})
-        typed(values, {"episodes": int, "seed": int})
+        typed(values, {"agent": str, "task": str, "level": int, "difficulty": str}, FIELDS)
+        typed(values, {"episodes": int, "seed": int}, FIELDS)
         check_whole("episodes", values["episodes"], 2, MOST_EPISODES)
         counters.root(values["seed"])
+        check_level(values, FIELDS)
+        if values["level"] == "" and values["difficulty"] != FIELDS["difficulty"]:
+            raise ValueError(
+                "difficulty is that of the field level, which is not set; set it, or write "
+                "novelty/difficulty beside novelty/level"
+            )
         spec = registry.spec(values["task"])
         for name in spec.expand(paths(values, FIELDS)):
             if name not in spec.parameters:

@@ -1,8 +1,10 @@
 """Common parts of the bases `run` and `train`: schedules, learners, records, checkpoints."""
 
 import contextlib
+import filecmp
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import jax
@@ -12,13 +14,20 @@ import pyarrow as pa
 from evaluation import agents, scanner
 from evaluation.checkpoints.configuration import configuration, digest, versions
 from evaluation.checkpoints.keeper import Busy, Checkpoints, Pace
-from evaluation.checkpoints.loading import PREFIX, SavedAgent, player
-from evaluation.checkpoints.store import CheckpointError
+from evaluation.checkpoints.loading import PREFIX, SavedAgent, newest, player
+from evaluation.checkpoints.store import MANIFEST, CheckpointError
 from evaluation.files import ResultFiles
 from evaluation.json_types import JsonMapping
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
-from evaluation.sweep.bases.base import METRICS, SweepFiles, Values, agent_of, below
+from evaluation.sweep.bases.base import (
+    METRICS,
+    SweepFiles,
+    Values,
+    agent_files,
+    agent_of,
+    below,
+)
 from evaluation.sweep.grid import SweepCell
 from evaluation.tasks import Tasks
 from jaxsim import registry, training
@@ -42,6 +51,13 @@ ROWS: Final = pa.schema(
 BYTES_AN_EPISODE: Final = 64
 OWN_SETTINGS: Final = {"a2c": a2c.SETTINGS, "ppo+leans": ppo_leans.SETTINGS}
 """Defaults of learners whose hyper-parameters differ from those of `Settings`."""
+USERS: Final = {
+    "updates": tuple(name for name in training.LEARNERS if name != "a2c"),
+    "consolidation": ("ppo+ewc",),
+    "rehearsal": ("ppo+replay",),
+    "rehearsed": ("ppo+replay",),
+}
+"""Learners that use a hyper-parameter, of those that some do without."""
 COPIES: Final = 4
 """Copies of a learner's memory on the device and the host; measured."""
 
@@ -93,19 +109,24 @@ def fixed_settings(values: Values) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted((name, v) for name, v in settings.items() if name not in BOUNDS))
 
 
-def agent_with(cells: Sequence[Values], lifetimes: int, place: SweepFiles) -> Agent:
+def agent_with(
+    cells: Sequence[Values], schedule: Schedule, lifetimes: int, place: SweepFiles
+) -> Agent:
     """The agent of some cells, each with `lifetimes` lifetimes, in this order.
 
     Raises:
-      ValueError: an agent or hyper-parameter is unknown, or out of bounds.
+      ValueError: an agent or hyper-parameter is unknown, out of bounds, or without effect.
     """
     name = agent_of(cells[0], place)
     settings_of_cells = [settings_of(values) for values in cells]
     if not settings_of_cells[0]:
-        return agents.get(name)
+        return agents.of_schedule(name, schedule)
     if name not in training.LEARNERS:
         names = ", ".join(training.LEARNERS)
         raise ValueError(f"settings/... are of learners ({names}); agent is {name!r}")
+    for key in settings_of_cells[0]:
+        if name not in USERS.get(key, training.LEARNERS):
+            raise ValueError(f"{SETTINGS}{key} has no effect on {name}; leave it out")
     combined: dict[str, Any] = {}
     for key, value in settings_of_cells[0].items():
         if key in BOUNDS and len(cells) > 1:
@@ -118,15 +139,48 @@ def agent_with(cells: Sequence[Values], lifetimes: int, place: SweepFiles) -> Ag
     except TypeError as error:
         names = ", ".join(training.Settings.__dataclass_fields__)
         raise ValueError(f"settings are {', '.join(combined)}; allowed: {names}") from error
-    return training.get(name, settings)
+    return agents.of_schedule(name, schedule, settings)
 
 
-def player_with(cells: Sequence[Values], lifetimes: int, place: SweepFiles) -> SavedAgent:
-    """The agent with its memory; an agent from a checkpoint is alone in its pack."""
+def files(values: Values) -> list[str]:
+    """The file of an agent, or the manifest of the checkpoint that it is from."""
+    directory = _checkpoint_of(values)
+    return [str(newest(directory) / MANIFEST)] if directory else agent_files(values)
+
+
+def check(values: Values, schedule: Schedule, place: SweepFiles) -> None:
+    """Check the agent of a cell, and that it can play the tasks.
+
+    Raises:
+      ValueError: as `agent_with`, or settings for an agent from a checkpoint, which has its own.
+    """
+    if _checkpoint_of(values) and settings_of(values):
+        raise ValueError(f"{SETTINGS}... are those of the checkpoint; leave them out")
+    agent = player_with([values], schedule, values["lifetimes"], place).agent
+    agents.check_worlds(agent, str(values["agent"]), schedule)
+
+
+def _checkpoint_of(values: Values) -> Path | None:
+    name = str(values["agent"])
+    return Path(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+
+
+def player_with(
+    cells: Sequence[Values], schedule: Schedule, lifetimes: int, place: SweepFiles
+) -> SavedAgent:
+    """The agent with its memory; an agent from a checkpoint is alone in its pack.
+
+    Raises:
+      ValueError: as `agent_with`, or a checkpoint that is not the one that was planned with.
+    """
     name = str(cells[0]["agent"])
-    if name.startswith(PREFIX):
-        return player(name, lifetimes)
-    return SavedAgent(agent_with(cells, lifetimes, place), name)
+    if _checkpoint_of(cells[0]) is None:
+        return SavedAgent(agent_with(cells, schedule, lifetimes, place), name)
+    (manifest,) = files(cells[0])
+    planned = place.inputs.get(manifest)
+    if place.folder and (planned is None or not filecmp.cmp(planned, manifest, shallow=False)):
+        raise ValueError(f"{name} has another checkpoint than when the sweep was planned")
+    return player(name, lifetimes, schedule=schedule)
 
 
 def play(
@@ -136,7 +190,7 @@ def play(
     seed = int(cells[0].values["seed"])
     values = [cell.values for cell in cells]
     count = len(cells) * lifetimes
-    saved_agent = player_with(values, lifetimes, place)
+    saved_agent = player_with(values, schedule, lifetimes, place)
 
     def play_with(keeper: scanner.Keeper | None) -> Records:
         return scanner.play(
@@ -277,11 +331,10 @@ def most_steps(schedule: Schedule) -> int:
     )
 
 
-def bytes_of(values: Values, lifetimes: int, episodes: int, place: SweepFiles) -> int:
+def bytes_of(values: Values, lifetimes: int, schedule: Schedule, place: SweepFiles) -> int:
     """Memory of some lifetimes: the agent's memory and the records."""
-    if str(values["agent"]).startswith(PREFIX):
-        return BYTES_AN_EPISODE * lifetimes * episodes
-    agent = agent_with([values], 1, place)
+    episodes = schedule.num_episodes
+    agent = player_with([values], schedule, 1, place).agent
     shapes = jax.eval_shape(agent.init, jax.random.key(0))
     memory = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     return lifetimes * (COPIES * memory + BYTES_AN_EPISODE * episodes)

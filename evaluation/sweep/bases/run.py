@@ -21,7 +21,7 @@ from evaluation.report import summarise_records
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
-from evaluation.sweep.bases.base import PackResults, SweepFiles, Values, agent_files, paths, typed
+from evaluation.sweep.bases.base import PackResults, SweepFiles, Values, paths, typed
 from evaluation.sweep.grid import GroupKeys, SweepCell
 from jaxsim import counters
 
@@ -47,13 +47,13 @@ class RunBase:
         return FIELDS
 
     def files(self, values: Values) -> list[str]:
-        """The syllabus, and the file of the agent, if it is from one."""
-        return [str(values["syllabus"]), *agent_files(values)]
+        """The syllabus, and the file of the agent, or of its checkpoint, if it is from one."""
+        return [str(values["syllabus"]), *learning.files(values)]
 
     def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell."""
-        typed(values, {"syllabus": str, "agent": str, "measure": str})
-        typed(values, dict.fromkeys(("lifetimes", "seed", "width", "window"), int))
+        typed(values, {"syllabus": str, "agent": str, "measure": str}, FIELDS)
+        typed(values, dict.fromkeys(("lifetimes", "seed", "width", "window"), int), FIELDS)
         scanner.check_lifetimes(values["lifetimes"])
         scanner.check_width(values["width"])
         counters.root(values["seed"])
@@ -63,8 +63,7 @@ class RunBase:
             )
         if values["window"] < 1 or values["window"] % 2 == 0:
             raise ValueError(f"window is {values['window']}; it must be an odd number from 1")
-        learning.player_with([values], values["lifetimes"], place)
-        learning.worlds(_schedule(values, place))
+        learning.check(values, _schedule(values, place), place)
 
     def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Program: agent and worlds. Call: all but the hyper-parameters that are data."""
@@ -93,8 +92,8 @@ class RunBase:
 
     def bytes(self, values: Values, cells: int, place: SweepFiles) -> int:
         """Memory of the lifetimes of a pack."""
-        episodes = _schedule(values, place).num_episodes
-        return learning.bytes_of(values, cells * int(values["lifetimes"]), episodes, place)
+        lifetimes = cells * int(values["lifetimes"])
+        return learning.bytes_of(values, lifetimes, _schedule(values, place), place)
 
     def schema(self) -> pa.Schema:
         """Columns of the rows."""

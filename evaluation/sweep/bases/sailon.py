@@ -83,8 +83,8 @@ class SailonBase:
         if unknown_names:
             raise no_such(unknown_names[0], list(FIELDS))
         text = ("agent", "baseline", "difficulty", "starts")
-        typed(values, dict.fromkeys(text, str))
-        typed(values, dict.fromkeys([name for name in FIELDS if name not in text], int))
+        typed(values, dict.fromkeys(text, str), FIELDS)
+        typed(values, dict.fromkeys([name for name in FIELDS if name not in text], int), FIELDS)
         _job([values], place).settings()
         _job([values], place).playing()
 

@@ -11,7 +11,14 @@ from evaluation.json_types import JsonObject
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
-from evaluation.sweep.bases.base import PackResults, SweepFiles, Values, agent_files, paths, typed
+from evaluation.sweep.bases.base import (
+    PackResults,
+    SweepFiles,
+    Values,
+    check_level,
+    paths,
+    typed,
+)
 from evaluation.sweep.grid import GroupKeys, SweepCell
 from evaluation.train.course import TrainingCourse, task_of
 from evaluation.train.curve import LearningCurve
@@ -42,21 +49,23 @@ class TrainBase:
         return FIELDS
 
     def files(self, values: Values) -> list[str]:
-        """The file of the agent, if it is from one."""
-        return agent_files(values)
+        """The file of the agent, or of its checkpoint, if it is from one."""
+        return learning.files(values)
 
     def check(self, values: Values, place: SweepFiles) -> None:
         """Check a cell."""
-        typed(values, {"task": str, "level": int, "difficulty": str, "agent": str})
+        typed(values, {"task": str, "level": int, "difficulty": str, "agent": str}, FIELDS)
         whole_numbers = ("episodes", "eval-every", "eval-episodes", "lifetimes", "seed", "width")
-        typed(values, dict.fromkeys(whole_numbers, int))
+        typed(values, dict.fromkeys(whole_numbers, int), FIELDS)
+        check_level(values, FIELDS)
+        if values["level"] != "" and values["task"] != FIELDS["task"]:
+            raise ValueError("level chooses the task; leave task out")
         course = _course(values)
         course.check(values["episodes"])
         scanner.check_lifetimes(values["lifetimes"])
         scanner.check_width(_width(values))
         counters.root(values["seed"])
-        learning.player_with([values], values["lifetimes"], place)
-        learning.worlds(_schedule(values))
+        learning.check(values, _schedule(values), place)
 
     def keys(self, values: Values, place: SweepFiles) -> GroupKeys:
         """Program: agent and worlds. Call: all but the hyper-parameters that are data."""
@@ -79,8 +88,8 @@ class TrainBase:
 
     def bytes(self, values: Values, cells: int, place: SweepFiles) -> int:
         """Memory of the lifetimes of a pack."""
-        episodes = _schedule(values).num_episodes
-        return learning.bytes_of(values, cells * int(values["lifetimes"]), episodes, place)
+        lifetimes = cells * int(values["lifetimes"])
+        return learning.bytes_of(values, lifetimes, _schedule(values), place)
 
     def schema(self) -> pa.Schema:
         """Columns of the rows."""

@@ -1,6 +1,6 @@
 """A run that was left between two segments and gone on with is the run that was not."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from evaluation import scanner
-from evaluation.checkpoints import store
+from evaluation.checkpoints import loading, store
 from evaluation.records import COLUMNS
 from evaluation.scanner import MachineOptions, Snapshot
-from jaxsim import rng
+from jaxsim import rng, training
 from jaxsim.agents import Agent
 from jaxsim.lanes import crew
 from tests.evaluation import toy
@@ -215,3 +215,19 @@ def test_memories_keep_their_types_weak_ones_too():
     expected = jax.tree.map(lambda leaf: leaf[jnp.array([1, 2, 2, 3])], memory)
     bare = [jax.tree.map(lambda leaf: np.asarray(rng.words_of(leaf)), t) for t in (laid, expected)]
     assert_same(*bare)
+
+
+def test_lifetimes_with_one_memory_differ_in_its_randomness():
+    """Of two saved memories: lifetimes 0 and 1 have them as they are."""
+    agent = training.get("ppo+reset", training.Settings(hidden=(4,)))
+    memories = jax.vmap(agent.init)(jax.random.split(jax.random.key(3), 2))
+    known = jax.tree.map(lambda leaf: np.asarray(rng.words_of(leaf)), memories)
+    saved = loading.SavedAgent(agent, "ppo+reset", known)
+    memory = loading._of_lifetimes(saved, np.arange(1, 6))
+    plain = jax.tree.map(lambda leaf: leaf[[1, 0, 1, 0, 1]], known)
+    assert_same(replace(memory, key=None), replace(plain, key=None))
+    np.testing.assert_array_equal(memory.key[0], known.key[1])
+    assert len(np.unique(memory.key, axis=0)) == 5
+    np.testing.assert_array_equal(
+        loading._of_lifetimes(saved, np.arange(3, 5)).key, memory.key[2:4]
+    )

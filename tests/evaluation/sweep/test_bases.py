@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from evaluation import cli, records, sweep
 from evaluation.sweep import playing
 from evaluation.sweep.bases import base, learning
+from evaluation.sweep.bases.base import SweepFiles
 from evaluation.sweep.grid import SweepCell
 from evaluation.train.course import TrainingCourse
 from tests.evaluation.sweep import small
@@ -269,6 +271,53 @@ def test_levels_of_sailon_are_trials_of_one_experiment(tmp_path):
         ("evaluate", {"seed": -1}, {"pole/length": [1.0]}, "seed is -1; it must be"),
         ("sailon evaluate", {}, {"levels": [200]}, "did you mean 'level'"),
         ("sailon evaluate", {}, {"level": [999]}, "999"),
+        ("sailon evaluate", {}, {"level": {"integers": [108, 111]}}, "109"),
+        ("sailon evaluate", {}, {"level": {"randint": [108, 110], "draws": 2}}, "109"),
+        (
+            "evaluate",
+            {"novelty/level": 203},
+            {"difficulty": ["easy", "hard"]},
+            "difficulty is that of the field level, which is not set",
+        ),
+        (
+            "evaluate",
+            {"novelty/level": 203},
+            {"level": [203]},
+            "level and novelty/level are both set; leave one of them out",
+        ),
+        (
+            "train",
+            {"level": 203, "difficulty": "easy", "novelty/difficulty": "hard"},
+            {"seed": [0]},
+            "difficulty and novelty/difficulty are both set",
+        ),
+        ("train", {"level": 203}, {"task": ["CartPole"]}, "level chooses the task; leave task out"),
+        (
+            "train",
+            {"task": "CartPole", "agent": "a2c"},
+            {"settings/updates": [1, 4]},
+            "settings/updates has no effect on a2c; leave it out",
+        ),
+        (
+            "train",
+            {"task": "CartPole", "agent": "ppo+replay"},
+            {"settings/consolidation": [1.0]},
+            "settings/consolidation has no effect on ppo+replay",
+        ),
+        (
+            "train",
+            {"task": "CartPole", "eval-every": ""},
+            {"seed": [0]},
+            "eval-every is ''; it must",
+        ),
+        ("run", {"syllabus": "S", "window": ""}, {"seed": [0]}, "window is ''; it must be a whole"),
+        ("train", {"task": "CartPole3DLeans", "agent": "ppo"}, {"seed": [0]}, "agent ppo cannot"),
+        (
+            "evaluate",
+            {},
+            {"agent": ["random", "pd"], "task": ["CartPole3D", "CartPole"]},
+            "agent pd cannot play",
+        ),
     ],
 )
 def test_bad_cells(tmp_path, syllabus, base, fixed, axes, words):
@@ -277,3 +326,52 @@ def test_bad_cells(tmp_path, syllabus, base, fixed, axes, words):
         sweep.plan({"base": base, "fixed": fixed, "axes": axes}, tmp_path / "plan")
     assert words in str(error.value)
     assert not (tmp_path / "plan").exists()
+
+
+def test_whole_numbers_are_checked_as_they_are_taken(tmp_path):
+    """Of 103 to 109, 109 is no level, but a step of five does not reach it."""
+    axes = {"level": {"integers": [103, 109], "step": 5}}
+    fixed = {"agent": "random", "episodes": 2}
+    plan = sweep.plan({"base": "evaluate", "fixed": fixed, "axes": axes}, tmp_path / "plan")
+    assert [plan.grid.cell(number).values["level"] for number in range(2)] == [103, 108]
+
+
+def test_learners_fit_the_tasks_of_their_cells(tmp_path):
+    """Also with hyper-parameters: environments of gymnax have observations of their own."""
+    pytest.importorskip("gymnax")
+    from jaxsim import training
+
+    fixed = {"task": "gymnax/CartPole-v1", "agent": "ppo", "episodes": 16, "eval-every": 16}
+    axes = {"settings/learning_rate": [0.001, 0.01], "settings/hidden": ["8"]}
+    values = {"base": "train", "fixed": {**fixed, "lifetimes": 2}, "axes": axes}
+    plan = sweep.plan(values, tmp_path / "plan")
+    assert plan.grid.packs == 1
+    course = TrainingCourse("gymnax/CartPole-v1", (), 16)
+    cells = [plan.grid.cell(number).values for number in range(2)]
+    agent = learning.agent_with(cells, course.schedule(16), 2, SweepFiles({}))
+    shapes = jax.eval_shape(agent.init, jax.random.key(0))
+    assert shapes.parameters.trunk[0].weight.shape == (4, 8)
+    settings = training.Settings(hidden=(8,), learning_rate=(0.001, 0.001, 0.01, 0.01))
+    assert agent.assign.args == (settings,)
+
+
+def test_an_agent_of_a_checkpoint_is_part_of_the_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = "train CartPole --agent random --lifetimes 1 --episodes 8 --eval-every 8"
+    train = [*words.split(), "--eval-episodes", "2", "--out", "trained", "--quiet"]
+    assert cli.main(train) == 0
+    fixed = {"task": "CartPole", "agent": "checkpoint:trained", "lifetimes": 2, "episodes": 8}
+    fixed |= {"eval-every": 8, "eval-episodes": 2}
+    values = {"base": "train", "fixed": fixed, "axes": {"seed": [0, 1]}}
+    plan = sweep.plan(values, "plan")
+    (manifest,) = plan.inputs.values()
+    assert manifest.name.endswith("checkpoint.json")
+    with pytest.raises(ValueError, match="are those of the checkpoint; leave them out"):
+        sweep.plan({**values, "axes": {"settings/learning_rate": [0.1]}}, "other")
+    # Trained further, it is another agent.
+    assert cli.main([*train, "--overwrite", "--seed", "1"]) == 0
+    outcome = sweep.run(plan, retries=0)
+    assert outcome.played == 0
+    assert "has another checkpoint than when the sweep was planned" in outcome.failed[0].error
+    assert sweep.plan(values, "again").digest != plan.digest
+    assert sweep.run(sweep.load("again")).played == 1

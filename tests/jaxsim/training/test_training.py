@@ -31,7 +31,8 @@ DRAW = np.random.default_rng(5)
 
 
 def entry(**values):
-    arguments = {"block": 1, "phase": 1, "variant": 0, "learning": True, "new_phase": True} | values
+    default = {"block": 1, "phase": 1, "variant": 0, "identity": 5}
+    arguments = default | {"learning": True, "new_phase": True} | values
     return Entry(**{name: jnp.asarray(value) for name, value in arguments.items()})
 
 
@@ -412,10 +413,13 @@ def test_an_expert_learns_the_first_thing_it_may_learn():
     agent = ste.agent()
     memory = memory_of(agent)
     learning = []
-    for variant, allowed in ((4, False), (2, True), (3, True), (2, False), (2, True)):
-        memory = agent.enter(memory, entry(variant=variant, learning=allowed))
+    for identity, allowed in ((4, False), (2, True), (3, True), (2, False), (2, True)):
+        memory = agent.enter(memory, entry(identity=identity, learning=allowed))
         learning.append(bool(memory.learning))
     assert learning == [False, True, False, False, True]
+    # In another schedule the same task may have another number.
+    assert agent.enter(memory, entry(identity=2, variant=7)).learning
+    assert not agent.enter(memory, entry(identity=7, variant=2)).learning
 
 
 # Settings and doors -------------------------------------------------------------------------------

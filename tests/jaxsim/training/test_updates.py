@@ -56,7 +56,8 @@ def cartpole_sight():
 
 
 def entry(**values):
-    default = {"block": 3, "phase": 2, "variant": 0, "learning": True, "new_phase": True}
+    default = {"block": 3, "phase": 2, "variant": 0, "identity": 5}
+    default |= {"learning": True, "new_phase": True}
     return Entry(**{name: jnp.asarray(value) for name, value in (default | values).items()})
 
 
