@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from evaluation.sweep.axes import axis
+from evaluation.sweep.axes import FEW, axis
 
 
 def values(written, name="gravity"):
@@ -73,6 +73,8 @@ def test_draws_are_spread_as_said():
         ({"linear": [0, math.inf], "count": 3}, "both must be finite"),
         ({"linear": ["a", 0], "count": 3}, "must be two numbers"),
         ({"log": [0, 1], "count": 3}, "must be above 0"),
+        ({"linear": [2, 2], "count": 3}, "both ends of linear are equal; count must be 1"),
+        ({"log": [2, 2], "count": 2}, "both ends of log are equal"),
         ({"integers": [0.5, 1]}, "two whole numbers"),
         ({"integers": [0, 5], "step": 0}, "step is 0"),
         ({"integers": [0, 10**9]}, "1,000,000,001 values; at most 10,000,000"),
@@ -85,3 +87,40 @@ def test_bad_axes(written, words):
         axis("gravity", written)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_equal_ends_are_one_value():
+    assert [axis("gravity", {form: [2, 2], "count": 1}).value(0) for form in ("linear", "log")] == [
+        2.0,
+        2.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "different"),
+    [
+        ([1.0, 2.0], 2),
+        ({"linear": [0, 1], "count": 7}, 7),
+        ({"integers": [0, 4], "step": 2}, 3),
+        ({"uniform": [0, 1], "draws": 9}, 9),
+        ({"randint": [1, 3], "draws": 9}, 3),
+        ({"randint": [1, 30], "draws": 9}, 9),
+        ({"choice": [1, 5], "draws": 9}, 2),
+    ],
+)
+def test_how_many_different_values_there_may_be(written, different):
+    one = axis("gravity", written)
+    assert one.most_distinct == different
+    assert len({one.value(number) for number in range(one.size)}) <= different
+
+
+@pytest.mark.parametrize("form", ["integers", "randint"])
+def test_few_whole_numbers_are_checked_one_by_one(form):
+    draws = {"draws": 5} if form == "randint" else {}
+    assert axis("level", {form: [3, 6], **draws}).ends == (3, 4, 5, 6)
+    assert axis("level", {form: [3, 3 + FEW], **draws}).ends == (3, 3 + FEW)
+
+
+def test_whole_numbers_end_where_the_last_step_does():
+    assert axis("level", {"integers": [0, 9], "step": 4}).ends == (0, 4, 8)
+    assert axis("level", {"integers": [0, 999], "step": 10}).ends == (0, 990)

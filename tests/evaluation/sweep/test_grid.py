@@ -124,6 +124,16 @@ def test_zipped_axes_go_together():
     ]
 
 
+def test_an_axis_of_a_zip_may_have_a_value_twice():
+    zips = [{"level": [200, 200, 203], "difficulty": ["easy", "hard", "easy"]}]
+    sweep_grid, _ = made({}, zips=zips)
+    assert [tuple(sweep_grid.cell(n).values.values()) for n in range(3)] == [
+        (200, "easy"),
+        (200, "hard"),
+        (203, "easy"),
+    ]
+
+
 def test_a_million_cells_take_no_memory():
     axes = {"gravity": {"linear": [1, 20], "count": 1000}, "seed": {"integers": [0, 999]}}
     tracemalloc.start()
@@ -148,6 +158,11 @@ def test_a_million_cells_take_no_memory():
         ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"a": 2}}, "'a' is set twice"),
         ({"base": "evaluate", "axes": {"a": [1]}, "zip": [{"a": [2]}]}, "'a' is set twice"),
         ({"base": "evaluate", "zip": [{"a": [1], "b": [1, 2]}]}, "a has 1, b has 2"),
+        (
+            {"base": "evaluate", "zip": [{"a": [1, 2, 1], "b": ["x", "y", "x"]}]},
+            "a [[zip]] has the values (1, 'x') twice; leave one of them out",
+        ),
+        ({"base": "evaluate", "zip": [{"a": [1, 1]}]}, "axis 'a' has a value twice"),
         ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"pole": {"x": 1}}}, "put quotes"),
         ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"b": [1]}}, "a number or text"),
         ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"b": -inf}}, "it must be finite"),

@@ -138,3 +138,24 @@ def test_jobs_that_fail_or_die_are_counted(monkeypatch):
     jobs = [Job(0, 0), Job(2, 3), Job(1, RuntimeError("killed")), Job(0, 0)]
     assert submitting.wait(submitting.Sent(jobs, 9)) == 2
     assert naps == [submitting.LOOK] * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("submit", "--local", 2, "--memory", 9), "--memory has no effect with --local"),
+        (("submit", "--local", 2, "--setup", "module load"), "--setup has no effect with --local"),
+        (("submit", "--local", 2, "--jobs", 3), "--jobs has no effect with --local"),
+        (("launch", "--sbatch", "--image", "x"), "--image has no effect with --sbatch"),
+        (("launch", "--skypilot", "--time", "3h"), "--time has no effect with --skypilot"),
+        (("launch", "--kubernetes", "--partition", "x"), "no effect with --kubernetes; leave it"),
+        (("launch", "--sbatch", "--memory", -5), "memory is -5 GB; it must be above 0"),
+        (("submit", "--slurm", "--memory", 0), "memory is 0 GB; it must be above 0"),
+        (("launch", "--sbatch", "--memory", "nan"), "memory is nan GB"),
+    ],
+)
+def test_options_that_a_scheduler_ignores_are_refused(scheduler, plan, capsys, words, reason):
+    command, *options = words
+    assert small.sweep(command, plan.folder, *options) == 2
+    assert reason in capsys.readouterr().err
+    assert not scheduler

@@ -387,6 +387,9 @@ def test_a_unit_that_was_played_since_has_not_failed(tmp_path):
     store.write(plan, plan.units[3], pa.table({"a": [1]}), pa.table({"a": [1]}))
     state = progress.status(plan)
     assert (state.units, state.done, [one.unit for one in state.failed]) == (12, 1, [2])
+    # Nor has one of a plan that takes the place of this one.
+    other = sweep.plan(small.VALUES, tmp_path / "plan", force=True)
+    assert progress.status(other).failed == ()
 
 
 def test_every_number_of_a_status_is_printed():
