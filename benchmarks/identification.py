@@ -6,7 +6,7 @@ Each sample of a list is played by `pd`, and `jaxsim.identification` gets nothin
 observations and actions. A sample whose observations all equal those of the nominal world, with the
 same starts and the same agent, cannot be identified; it is counted apart. Of a composition, each
 family is played alone as well: one whose observations are all nominal may be impossible to name.
-The error of a value is relative to the true one. Samples 0 to 399 of open-world-1 were used while
+The error of a value is relative to the true one. Samples 0 to 599 of open-world-1 were used while
 the method was developed; the default is the next 200.
 """
 
@@ -35,7 +35,7 @@ from jaxsim.worlds.cartpole3d import CartPole3D
 
 STEPS = 200  # of an episode
 AGENT = "pd"
-USED = 400  # samples of the list that the method was developed with
+USED = 600  # samples of the list that the method was developed with
 
 
 @dataclass(frozen=True)

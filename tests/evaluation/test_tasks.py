@@ -9,7 +9,7 @@ from jax.extend.core import ClosedJaxpr
 
 from evaluation import l2m, scanner
 from evaluation.l2m import episodes
-from evaluation.tasks import Tasks
+from evaluation.tasks import Tasks, entries
 from jaxsim import spaces
 from jaxsim.agents import reference
 from jaxsim.embedding import Embedded
@@ -130,3 +130,18 @@ def test_a_schedule_of_three_worlds_survives_its_text():
     syllabus = l2m.transfer("s", ["CartPole3D", "CartPole2D", "CartPole"], train=2, test=1)
     written = json.loads(syllabus.dumps())
     assert len(l2m.loads(json.dumps(written)).variants) == 3
+
+
+def test_the_hash_of_a_task_is_the_same_in_all_schedules():
+    """And another one for other parameters, or the same ones of another task."""
+    lengths = [{"pole/length": length} for length in (1.5, 2.0)]
+    first = l2m.Syllabus("s").train(episodes("CartPole3D", 1, values) for values in lengths)
+    second = l2m.Syllabus("t").train(
+        episodes("CartPole", 1, {"pole/length": 1.5}),
+        episodes("CartPole3D", 1),
+        *(episodes("CartPole3D", 1, values) for values in reversed(lengths)),
+    )
+    one, two = (entries(syllabus.schedule()).identity.tolist() for syllabus in (first, second))
+    assert two[2:] == one[::-1]
+    assert len(set(two)) == 4
+    assert min(two) >= 0

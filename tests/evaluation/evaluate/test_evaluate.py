@@ -128,6 +128,7 @@ def test_calls_are_short_and_those_of_different_programs_come_first():
         (["pd", "--level", "999"], "novelty/level"),
         (["pd", "--level", "two"], "whole numbers with commas"),
         (["pd", "--difficulty", "lethal", "--level", "203"], "easy"),
+        (["pd", "--difficulty", "hard"], "difficulty is that of a level; name one with --level"),
         (["nobody"], "unknown agent 'nobody'"),
         (["absent.py"], "there is no file absent.py"),
         (["pd", "--episodes", "1"], "it must be from 2"),

@@ -36,6 +36,12 @@ NOVELTIES = {
         ["cart_mass", "gravity", "pull_cart"],
         {"cart/mass": 3.0, "gravity": 15.0, "blocks/pull_cart": 5.0},
     ),
+    "dropped velocity": Novelty.of(
+        ["sensor_dropped", "wind"], {"sensors/gain_velocity": 0.0, "wind/speed": 9.0}
+    ),
+    "dropped angle": Novelty.of(
+        ["block_size", "sensor_dropped"], {"blocks/radius": 0.3, "sensors/gain_angle": 0.0}
+    ),
     "sensors": Novelty.of(
         ["noise_position", "offset_angle"],
         {"sensors/noise_position": 0.05, "sensors/offset_angle": 0.02},
@@ -142,6 +148,49 @@ def test_one_episode_suffices_for_a_change_of_every_tick(simple):
     assert result.words == NOVELTIES["gravity"].words
     assert result.novelty.families == ("gravity",)
     assert not result.none_of_these
+
+
+def without(episode, *kinds):
+    """The episode with readings of some kinds that are all zero."""
+    fields = {
+        "position": ("cart_position", "block_position"),
+        "velocity": ("cart_velocity", "block_velocity"),
+        "rate": ("pole_velocity",),
+    }
+    o = episode.observations
+    names = [name for kind in kinds for name in fields.get(kind, ())]
+    zeros = {name: jax.tree.map(np.zeros_like, getattr(o, name)) for name in names}
+    if "angle" in kinds:
+        none = np.zeros_like(o.pole_quaternion[0])
+        zeros["pole_quaternion"] = (none, none, none, none + 1)
+    return episode._replace(observations=replace(o, **zeros))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kinds", "named"),
+    [
+        (("velocity",), ("gravity",)),
+        (("rate",), ("gravity",)),
+        (("angle",), ()),  # gravity shows in the pole's motion
+        (("position", "velocity"), ()),
+    ],
+)
+def test_what_a_dropped_sensor_does_not_hide_is_named(simple, kinds, named):
+    result = identify([without(episode, *kinds) for episode in simple["gravity"]])
+    assert result.families == (*named, "sensor_dropped")
+    assert not result.none_of_these
+    if named:
+        assert np.isclose(result.values["gravity"].value, 12.5, rtol=EXACT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["velocity", "position"])
+def test_a_dropped_sensor_alone_is_all_that_is_named(simple, kind):
+    result = identify([without(episode, kind) for episode in simple[NOMINAL]])
+    assert result.families == ("sensor_dropped",)
+    assert result.values[f"sensors/gain_{kind}"].value == 0
+    assert result.unexplained == 0
 
 
 @pytest.mark.long
