@@ -182,7 +182,7 @@ def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
             if child.poll() is None:
                 child.terminate()
         codes = [child.wait() for child in children]
-    return max((abs(code) for code in codes), default=0)
+    return max((code if code >= 0 else 128 - code for code in codes), default=0)
 
 
 def status(arguments: argparse.Namespace) -> int:

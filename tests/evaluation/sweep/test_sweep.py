@@ -455,7 +455,7 @@ def test_processes_of_this_machine_are_given_all_options(tmp_path, monkeypatch):
     monkeypatch.setattr(handlers.subprocess, "Popen", start)
     command = ["sweep", "run", str(plan.folder)]
     for options in ([], ["--force", "--retries", "5", "--threads", "2"]):
-        assert cli.main([*command, "--local", "3", *options]) == signal.SIGTERM
+        assert cli.main([*command, "--local", "3", *options]) == 128 + signal.SIGTERM
         same = cli.build_parser().parse_args([*command, "--threads", "1", *options])
         for k, (python, _, program, *words) in enumerate(started):
             assert python == sys.executable and "evaluation.cli" in program
