@@ -185,16 +185,16 @@ class Checkpoints:
             store.sweep(folder)
         if not self.resume:
             store.remove(self.folder)
-            # What a run before has left must not pass for the end of this one.
-            for name in (self.files.marker, *self.files.notes):
+            for name in self.files.notes:
                 (self.out / name).unlink(missing_ok=True)
             return None
         check_resumable(self.out, self.files)
         if not self.folder.exists():
             self.say(f"nothing was saved in {self.out}: starting at the beginning")
             return None
-        has_results = (self.out / self.files.marker).exists()
-        snapshot, episodes = self._load(store.newest(self.folder), start)
+        step = store.newest(self.folder)
+        has_results = self._has_results(step)
+        snapshot, episodes = self._load(step, start)
         self._resumed_at_end = episodes == self.total
         time_over = not self._resumed_at_end and self._time_over(episodes)
         self._was_over = has_results and (self._resumed_at_end or time_over)
@@ -244,6 +244,13 @@ class Checkpoints:
                 self.out.rmdir()
         os.close(self._lock)
         self._lock = None
+
+    def _has_results(self, step: Path) -> bool:
+        """Whether results are of the run of a checkpoint; older ones are of a run before it."""
+        marker = self.out / self.files.marker
+        if not marker.exists():
+            return False
+        return marker.stat().st_mtime_ns >= (step / store.MANIFEST).stat().st_mtime_ns
 
     def _elapsed(self) -> float:
         return self._seconds_before + self.clock() - self._started_at

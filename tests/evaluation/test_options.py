@@ -341,7 +341,13 @@ COMMANDS = {
     "sweep launch": Command(
         "sweep launch x --sbatch",
         (PLAN, "evaluation.sweep.launch.text"),
-        JOB | {"partition": "night", "image": "i", "claim": "c"},
+        JOB | {"partition": "night"},
+        {"time": "minutes"},
+    ),
+    "sweep launch of Kubernetes": Command(
+        "sweep launch x --kubernetes",
+        (PLAN, "evaluation.sweep.launch.text"),
+        JOB | {"image": "i", "claim": "c"},
         {"time": "minutes"},
     ),
     "sweep join": Command(
@@ -559,7 +565,7 @@ def test_without_a_number_the_first_lifetime_is_logged(name, tmp_path, monkeypat
 ALWAYS = {"help", "quiet"}
 PLAYED = {
     *("sweep run --local", "sweep status --json", "sweep status --watch", "sweep submit --local"),
-    *("sweep submit --wait", "sweep launch --kubernetes", "sweep launch --skypilot"),
+    *("sweep submit --wait", "sweep launch --skypilot"),
     *("bench --quick", "validate --subtype", "validate --foreign", "validate --json"),
     "validate --data",
     *("metrics --scope", "metrics --needs", "metrics --json", "metrics --metric", "score --json"),

@@ -311,14 +311,29 @@ def test_a_folder_in_which_nothing_was_saved_is_left_as_it_was(make):
 
 
 def test_a_new_run_removes_what_was_there(make):
-    """Also the marker of the run before, which would pass for the end of this one."""
+    """But for results, which stay until those of this run are whole."""
     kept = left(make)
     names = FILES.marker, *FILES.notes, FILES.names[0]
     for name in names:
         (kept.out / name).write_text("")
     kept = make()
     assert kept.begin(snapshot) is None
-    assert [path.name for path in kept.out.iterdir()] == [FILES.names[0]]
+    assert {path.name for path in kept.out.iterdir()} == {FILES.marker, FILES.names[0]}
+
+
+@pytest.mark.parametrize("age", [-1, 0, 1])
+def test_results_that_are_older_than_the_checkpoint_are_of_a_run_before(make, schedule, age):
+    kept = make(keep=True)
+    kept.begin(snapshot)
+    look(kept, schedule.num_episodes)
+    kept.close()
+    marker, step = kept.out / FILES.marker, store.newest(kept.folder) / store.MANIFEST
+    marker.write_text("")
+    time = step.stat().st_mtime_ns + age
+    os.utime(marker, ns=(time, time))
+    again = make(resume=True)
+    again.begin(snapshot)
+    assert again.was_over is (age >= 0)
 
 
 def test_a_folder_without_a_finished_checkpoint(make):
