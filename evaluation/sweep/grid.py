@@ -252,8 +252,8 @@ def _parts(
     alike = _alike(bundle)
     key_of = [keys({**first, **bundle.values(steps[0])}) for steps in alike]
     spread = [keys({**first, **bundle.values(index)}) for index in _spread(bundle.size)]
-    every = {*key_of, *spread}
-    calls = len(every) > len({key.program for key in every})
+    different = {*key_of, *spread}
+    calls = len(different) > len({key.program for key in different})
     classes: dict[Hashable, list[int]] = {}
     for steps, key in zip(alike, key_of, strict=True):
         classes.setdefault(key.program, []).extend(steps)
