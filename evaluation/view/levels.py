@@ -3,9 +3,9 @@
 from evaluation.agents import check_fit
 from evaluation.checkpoints.loading import player
 from evaluation.schedule import Block, Schedule
-from evaluation.session import PurePlayer, Session
+from evaluation.session import Session
 from evaluation.view.recording import Recording
-from evaluation.view.replays import with_memory
+from evaluation.view.replays import player_before
 from jaxsim import levels, parameters
 from jaxsim.inputs import check_whole
 from jaxsim.render.viewer import Film
@@ -18,7 +18,8 @@ def of_level(
 ) -> Film:
     """Play an episode of a level and film it.
 
-    Two agents with the same seed and episode meet the same start.
+    Two agents with the same seed and episode meet the same start. The episodes test the agent,
+    which does not learn from them; one with a memory first replays the earlier episodes.
 
     Args:
       level: of the novelty catalogue.
@@ -39,10 +40,14 @@ def of_level(
     check_whole("episode", episode, 0, 2**31 - 1)
     values = (("novelty/difficulty", difficulty), ("novelty/level", level))
     block = Block(0, 1, "test", tasks[level], values, episode + 1, False)
-    session = Session(Schedule("view", (block,)), seed=seed)
+    schedule = Schedule("view", (block,))
+    session = Session(schedule, seed=seed)
     saved = player(agent, 1)
     check_fit(saved.agent, agent, *session.tasks.variant(0))
+    pure_player, origin = player_before(schedule, saved, seed=seed, lifetime=0, episode=episode)
     recording = Recording(session.episode(episode))
-    recording.play(PurePlayer(with_memory(saved.agent, saved.memory), seed=seed))
+    recording.play(pure_player)
     facts = f"level {level} {difficulty}, seed {seed}, episode {episode}"
+    if episode:
+        facts += f"; replayed from {origin}"
     return recording.film(agent, facts, "", level % LEVELS_PER_GROUP)

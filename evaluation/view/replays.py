@@ -1,4 +1,4 @@
-"""An agent's memory before an episode of a run, from a replay of its lifetime."""
+"""An agent as it is before an episode, from a replay of its lifetime."""
 
 import contextlib
 from collections.abc import Callable, Collection
@@ -12,8 +12,10 @@ import numpy as np
 from evaluation import scanner
 from evaluation.checkpoints import store
 from evaluation.checkpoints.loading import SavedAgent
-from evaluation.records import Records
 from evaluation.scanner import Snapshot
+from evaluation.schedule import Schedule
+from evaluation.session import PurePlayer
+from evaluation.tasks import entries
 from jaxsim.agents import Agent
 from jaxsim.agents.base import Memory
 from jaxsim.pytrees import Leaf
@@ -30,13 +32,19 @@ class _Until:
     """Ends a run of one lifetime before an episode, and keeps its snapshot.
 
     Attributes:
+      seed: root of all randomness.
+      lifetime: number of the lifetime.
       episode: number of the first that is not played.
-      find: returns the snapshot to resume from, given that of the start; None for the start.
+      run: directory whose checkpoints are used; None for none.
+      origin: where the run started, as a text.
       snapshot: of the lifetime, when the episode is reached.
     """
 
+    seed: int
+    lifetime: int
     episode: int
-    find: Callable[[Snapshot], Snapshot | None]
+    run: Path | None
+    origin: str = FROM_START
     snapshot: Snapshot | None = None
 
     @property
@@ -45,9 +53,15 @@ class _Until:
         return (self.episode,)
 
     def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
-        """Return the snapshot to resume from."""
-        snapshot = self.find(start())
-        if snapshot is not None and self._episodes(snapshot) == self.episode:
+        """Return the snapshot to resume from, None for the start."""
+        match = self.run and _from_checkpoint(
+            self.run, self.seed, self.lifetime, self.episode, start()
+        )
+        if not match:
+            return None
+        snapshot, step = match
+        self.origin = f"the checkpoint {step}"
+        if self._episodes(snapshot) == self.episode:
             self.snapshot = snapshot
             raise _Reached
         return snapshot
@@ -63,54 +77,60 @@ class _Until:
             raise _Reached
 
 
-def memory_before(
-    records: Records, run: Path, player: SavedAgent, lifetime: int, episode: int
-) -> tuple[Memory, str]:
-    """Return an agent's memory before an episode, and where the replay started.
+def player_before(
+    schedule: Schedule,
+    saved: SavedAgent,
+    *,
+    seed: int,
+    lifetime: int,
+    episode: int,
+    width: int = 1,
+    run: Path | None = None,
+) -> tuple[PurePlayer, str]:
+    """Return a player with the memory that an agent has before an episode.
 
     Args:
-      records: of the run.
-      run: its directory, whose checkpoints are used.
-      player: the agent, with the memory that the lifetime starts with.
+      schedule: of the lifetime.
+      saved: the agent, with the memory that the lifetime starts with.
+      seed: root of all randomness.
       lifetime: number of the lifetime.
-      episode: number of the first episode that is not played.
+      episode: number of the episode in it.
+      width: number of episodes that the lifetime plays in parallel.
+      run: directory whose checkpoints are used; None for a replay from the start.
 
     Returns:
-      (memory, origin): leaves (1, ...) as in a snapshot, None for the agent's initial memory; and
-      a text.
+      (player, origin): the player, which has entered the episode's block, and where the replay
+      started, as a text.
     """
+    index = int(schedule.episode_blocks()[episode])
+    start = sum(block.count for block in schedule.blocks[:index])
+    # The first of the episodes that are played in parallel with it.
+    group = start + (episode - start) // width * width
+    memory, origin = saved.memory, FROM_START
     # An agent without a memory is the same in every episode.
-    no_memory = not jax.tree.leaves(jax.eval_shape(player.agent.init, jax.random.key(0)))
-    if episode == 0 or no_memory:
-        return player.memory, FROM_START
-    origin = [FROM_START]
-
-    def find(start: Snapshot) -> Snapshot | None:
-        match = _from_checkpoint(records, run, lifetime, episode, start)
-        if match is None:
-            return None
-        snapshot, step = match
-        origin[0] = f"the checkpoint {step}"
-        return snapshot
-
-    until = _Until(episode, find)
-    with contextlib.suppress(_Reached):
-        scanner.play(
-            records.schedule,
-            player.agent,
-            lifetimes=1,
-            first_lifetime=lifetime,
-            seed=int(records.metadata["seed"]),
-            width=int(records.metadata.get("width", 1)),
-            memory=player.memory,
-            keeper=until,
-        )
-    assert until.snapshot is not None, "the run was to end before its last episode"
-    return until.snapshot.memory, origin[0]
+    if group and jax.tree.leaves(jax.eval_shape(saved.agent.init, jax.random.key(0))):
+        until = _Until(seed, lifetime, group, run)
+        with contextlib.suppress(_Reached):
+            scanner.play(
+                schedule,
+                saved.agent,
+                lifetimes=1,
+                first_lifetime=lifetime,
+                seed=seed,
+                width=width,
+                memory=memory,
+                keeper=until,
+            )
+        assert until.snapshot is not None, "the run was to end before its last episode"
+        memory, origin = until.snapshot.memory, until.origin
+    player = PurePlayer(with_memory(saved.agent, memory), seed=seed, lifetime=lifetime)
+    if group == start:
+        player.enter(jax.tree.map(lambda leaf: leaf[index], entries(schedule)))
+    return player, origin
 
 
 def _from_checkpoint(
-    records: Records, run: Path, lifetime: int, episode: int, start: Snapshot
+    run: Path, seed: int, lifetime: int, episode: int, start: Snapshot
 ) -> tuple[Snapshot, Path] | None:
     """One lifetime of the newest checkpoint before an episode; None if there is none."""
     for step in reversed(store.steps(run / store.FOLDER)):
@@ -118,7 +138,7 @@ def _from_checkpoint(
             manifest = store.read_manifest(step)
             about = manifest["configuration"]
             lane = lifetime - int(about["first_lifetime"])
-            fits = about["seed"] == records.metadata["seed"]
+            fits = about["seed"] == seed
             if not fits or manifest["episodes"] > episode or not 0 <= lane < about["lifetimes"]:
                 continue
             all_lanes = jax.tree.map(

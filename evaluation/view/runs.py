@@ -2,17 +2,15 @@
 
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from evaluation import records as tables
 from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.loading import player
 from evaluation.records import Records
-from evaluation.session import EpisodeResult, PurePlayer, Session
-from evaluation.tasks import entries
+from evaluation.session import EpisodeResult, Session
 from evaluation.view.recording import Recording
-from evaluation.view.replays import memory_before, with_memory
+from evaluation.view.replays import player_before
 from jaxsim.env_spec import GYMNAX
 from jaxsim.render.viewer import Film
 
@@ -42,32 +40,31 @@ def of_run(run: Path, *, lifetime: int, episode: int, agent: str | None = None) 
     total = records.schedule.num_episodes
     if not 0 <= episode < total:
         raise ValueError(f"episode is {episode}; a lifetime of {run} has 0 to {total - 1}")
-    task = records.schedule.blocks[int(records.schedule.episode_blocks()[episode])].task
-    if task.startswith(GYMNAX):
-        raise ValueError(f"there is no picture of {task}; the run's report.html has its numbers")
+    index = int(records.schedule.episode_blocks()[episode])
+    block = records.schedule.blocks[index]
+    if block.task.startswith(GYMNAX):
+        raise ValueError(
+            f"there is no picture of {block.task}; the run's report.html has its numbers"
+        )
     name = agent or str(records.metadata.get("agent", ""))
     try:
         saved = player(name, 1, lifetime, records.schedule)
     except ValueError as error:
         raise ValueError(f"{error}; say who played {run} with --agent") from error
 
-    index = int(records.schedule.episode_blocks()[episode])
-    blocks = [block.count for block in records.schedule.blocks]
-    start, width = sum(blocks[:index]), int(records.metadata.get("width", 1))
-    # The first of the episodes that were played in parallel with it.
-    group = start + (episode - start) // width * width
-    folder = run if run.is_dir() else run.parent
-    memory, origin = memory_before(records, folder, saved, lifetime, group)
-
     seed = int(records.metadata["seed"])
-    pure_player = PurePlayer(with_memory(saved.agent, memory), seed=seed, lifetime=lifetime)
-    if group == start:
-        entry = entries(records.schedule)
-        pure_player.enter(jax.tree.map(lambda leaf: leaf[index], entry))
+    pure_player, origin = player_before(
+        records.schedule,
+        saved,
+        seed=seed,
+        lifetime=lifetime,
+        episode=episode,
+        width=int(records.metadata.get("width", 1)),
+        run=run if run.is_dir() else run.parent,
+    )
     session = Session(records.schedule, seed=seed, lifetime=lifetime)
     recording = Recording(session.episode(episode))
     recording.play(pure_player)
-    block = records.schedule.blocks[index]
     facts = (
         f"lifetime {lifetime}, episode {episode}: {block.task}, {block.mode}ing in phase "
         f"{block.phase}; seed {seed}; replayed from {origin}"

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation import records, sailon, scanner, view
+from evaluation import agents, records, sailon, scanner, session, view
 from evaluation.checkpoints import store
 from evaluation.cli import main
 from evaluation.report import html, summarise_records
-from evaluation.schedule import Block, Schedule
+from evaluation.schedule import Block, Schedule, level_variant
 from tests.evaluation import learner, toy
 from tests.evaluation.reached import reached
 
@@ -134,6 +134,43 @@ def test_two_agents_meet_the_same_start(tmp_path, capsys):
             np.testing.assert_array_equal(a[0], b[0])
     assert one.novel and one.truth == "novel, level 3"
     assert "kB" in capsys.readouterr().out
+
+
+COUNTER_OF_A_FILE = """
+import jax.numpy as jnp
+from jaxsim.agents import Agent, NoveltyPrediction
+
+def init(key):
+    return jnp.bool_(True), jnp.int32(0)
+
+def enter(memory, entry):
+    return jnp.asarray(entry.learning), memory[1]
+
+def begin(memory, key):
+    return memory[0], memory[1] + 1
+
+def act(memory, observation, key):
+    explores, count = memory
+    prediction = NoveltyPrediction(jnp.int32(0), count / 100.0, jnp.float32(1.0))
+    return jnp.where(explores, 1, 2).astype(jnp.int32), prediction, memory
+
+agent = Agent("counter", act, init, begin, enter=enter)
+"""
+"""Pushes right while it learns and left in tests; predicts its number of episodes in percent."""
+
+
+@pytest.mark.parametrize("episode", [0, 2])
+def test_an_episode_of_a_level_is_that_of_a_lifetime_of_tests(episode, tmp_path):
+    path = tmp_path / "counter.py"
+    path.write_text(COUNTER_OF_A_FILE)
+    film = view.of_level(50, agent=str(path), seed=3, episode=episode)
+    assert set(film.action) == {2}
+    assert film.predictions.probability[0] == pytest.approx((episode + 1) / 100)
+    assert ("replayed from the lifetime's start" in film.facts) == (episode > 0)
+    block = Block(0, 1, "test", *level_variant(50, "easy"), episode + 1, False)
+    player = session.PurePlayer(agents.get(str(path)), seed=3)
+    expected = session.play(Schedule("tests", (block,)), player, seed=3)
+    assert film.ticks == expected.columns["length"][0, episode]
 
 
 class Scripted:
