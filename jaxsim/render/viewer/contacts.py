@@ -30,7 +30,7 @@ def contacts(
       blocks: (T, N, 3) centres, m.
       alive: (T, N) bool.
       radius: of the blocks, m.
-      half_width: of the room, m.
+      half_width: of the room, m; infinite for none.
       floor: height, m.
       ceiling: height, m.
 

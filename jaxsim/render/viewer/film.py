@@ -15,7 +15,7 @@ from jaxsim.json_types import JsonObject
 from jaxsim.pytrees import Leaf, Params, Tree
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
-from jaxsim.worlds.cartpole3d import State
+from jaxsim.worlds import cartpole2d, cartpole3d
 from jaxsim.worlds.cartpole3d.types import Vector
 
 MILLIMETRES = 1000
@@ -50,6 +50,7 @@ class Film:
       predictions: of novelty; None for an agent that makes none.
       novel: whether the world is a novel one.
       truth: the same in words.
+      walls: whether there are walls to touch; without them, `places.half_width` is the track's.
     """
 
     title: str
@@ -63,6 +64,7 @@ class Film:
     predictions: Predictions | None = None
     novel: bool = False
     truth: str = "not told"
+    walls: bool = True
 
     @property
     def ticks(self) -> int:
@@ -80,7 +82,7 @@ class Film:
             np.stack(s.blocks, -1),
             np.asarray(s.alive),
             radius=_one(s.block_radius),
-            half_width=_one(s.half_width),
+            half_width=_one(s.half_width) if self.walls else np.inf,
             floor=_one(s.floor),
             ceiling=_one(s.ceiling),
         )
@@ -123,14 +125,20 @@ def film(env: Env, params: Params, states: Tree, **fields: Any) -> Film:
       env: environment; see `jaxsim.env`.
       params: its parameters, leaves ().
       states: of the episode, leaves (T + 1,): from the first observation on.
-      **fields: of `Film`; `names` and `dt` are those of the environment unless given.
+      **fields: of `Film`; `names`, `dt` and `walls` are those of the environment unless given.
 
     Raises:
       ValueError: numbers of ticks differ, or there are too many.
     """
     places = poses(env, params, states)
     names = getattr(env, "actions", None) or [str(i) for i in range(env.num_actions)]
-    result = Film(**{"places": places, "names": names, "dt": float(env.dt(params)), **fields})
+    defaults = {
+        "places": places,
+        "names": names,
+        "dt": float(env.dt(params)),
+        "walls": hasattr(params, "room_half_width"),
+    }
+    result = Film(**{**defaults, **fields})
     rows = len(np.asarray(places.cart.x))
     if not result.ticks + 1 == rows == len(result.reward) + 1:
         raise ValueError(
@@ -143,7 +151,7 @@ def film(env: Env, params: Params, states: Tree, **fields: Any) -> Film:
 
 
 def poses(env: Any, params: Params, states: Tree) -> Scene:
-    """Return the true places, not those that sensors report a tick late.
+    """Return the true places, not those that sensors report, of the bodies that exist.
 
     Args:
       env: environment.
@@ -152,10 +160,15 @@ def poses(env: Any, params: Params, states: Tree) -> Scene:
     """
     while hasattr(states, "inner"):  # the state of a wrapper
         env, states = env.env, states.inner
-    if isinstance(states, State):
+    if isinstance(states, cartpole3d.State):
         blocks = tuple(replace(block, rail=None) for block in states.blocks)
         states = replace(states, reported=states.pose, blocks=blocks, sensors=None, late=None)
+    if isinstance(states, cartpole2d.State):
+        states = replace(states, reported=states.motion)
     places = scene(env, params, states)
+    if isinstance(states, cartpole2d.State):
+        # Its sensors report blocks that do not exist.
+        places = replace(places, alive=jnp.zeros_like(places.alive))
     rows = len(np.ravel(np.asarray(places.lean.z)))
     cart = Vector(*(jnp.broadcast_to(jnp.asarray(part), rows) for part in places.cart))
     return jax.tree.map(_plain, replace(places, cart=cart))

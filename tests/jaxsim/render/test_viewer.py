@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from jaxsim.render import viewer
 from jaxsim.render.scene import Scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
 from jaxsim.render.viewer.film import MOST_TICKS, Film, Predictions
+from jaxsim.worlds.cartpole2d import sensors
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Vector
 
 TICKS = 200
@@ -182,3 +184,20 @@ def test_a_page_reads_every_field_of_a_film():
     assert (plain.dt, plain.facts, plain.note, plain.novel) == (0.02, "", "", False)
     assert plain.truth == "not told" and "level" not in plain.to_json()
     assert MOST_TICKS == 20_000
+
+
+@pytest.mark.parametrize("level", [50, 53])
+def test_films_of_two_dimensions_show_the_true_places_and_no_blocks_or_walls(level):
+    """The sensors of level 53 report bins, and those of all levels report three blocks."""
+    env, params = jaxsim.make("CartPole2D-v0", level=level)
+    keys = jax.random.split(jax.random.key(0), TICKS + 1)
+    states = jax.jit(env.start)(keys, params)
+    x = np.linspace(-2.5, 2.5, TICKS + 1, dtype=np.float32)
+    motion = replace(states.motion, x=x, angle=x / 9)
+    states = replace(states, motion=motion, reported=sensors.report(params, motion))
+    made = viewer.film(env, params, states, title="x", action=[0] * TICKS, reward=[0.0] * TICKS)
+    np.testing.assert_array_equal(made.places.cart.x, x)
+    np.testing.assert_allclose(made.places.lean.x, np.sin(x / 9), atol=1e-6)
+    assert not made.places.alive.any()
+    assert not made.touches.any()
+    assert replace(made, walls=True).touches.any()
