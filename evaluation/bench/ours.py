@@ -80,9 +80,12 @@ Rollout = Callable[[], tuple[int, int]]
 
 
 def player(workload: Workload, episodes: int, settings: ProgramSettings) -> Rollout:
-    """Function that plays about `episodes` episodes of a workload at a call."""
-    if workload.name == RUN:
-        return _by_scanner(syllabus(workload), episodes, settings)
+    """Function that plays `episodes` episodes, or lifetimes of a syllabus, at a call."""
+    if workload.syllabus:
+        schedule, lifetimes = syllabus(workload), min(LIFETIMES, episodes)
+        if workload.name == RUN:
+            return _by_scanner(schedule, lifetimes, settings)
+        episodes = lifetimes * schedule.num_episodes
     env, params, variant = rollout_arguments(workload, episodes)
     agent, seeds = agents.get(settings.agent), count(settings.seed)
 
@@ -129,11 +132,10 @@ def syllabus(workload: Workload) -> Schedule:
     return l2m.load(path)
 
 
-def _by_scanner(schedule: Schedule, episodes: int, settings: ProgramSettings) -> Rollout:
+def _by_scanner(schedule: Schedule, lifetimes: int, settings: ProgramSettings) -> Rollout:
     """Rollout by the engine, as `jaxsim run` calls it."""
     agent, seeds = agents.get(settings.agent), count(settings.seed)
     options = scanner.MachineOptions(settings.chunk, settings.threads)
-    lifetimes = min(LIFETIMES, episodes)
 
     def play() -> tuple[int, int]:
         records = scanner.play(

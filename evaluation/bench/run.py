@@ -83,8 +83,8 @@ class Benchmark:
       workloads: names out of `WORKLOADS`.
       peers: names out of `peers.PEERS`.
       flags: "default", "configured" or both, for our own workloads.
-      episodes: of one call of `jaxsim.rollout`, fewer for some workloads; a measurement takes
-        whole calls.
+      episodes: of one call of `jaxsim.rollout`, fewer for some workloads, and lifetimes of a call
+        for workloads of a syllabus, 2,048 at most; a measurement takes whole calls.
       rounds: number of measurements of each.
       seconds: least length of a measurement, s.
       agent: agent of `jaxsim.rollout`, a name or "FILE.py"; one episode at a time and with the
@@ -121,6 +121,11 @@ class Benchmark:
             for name in names:
                 if name not in options:
                     raise ValueError(parameters.unknown(kind, name, options))
+        if self.workloads and not list(_our_sources(self)):
+            raise ValueError(
+                f"{', '.join(self.workloads)}: flags make a difference for batches of episodes "
+                f"alone; add {DEFAULT!r} to flags"
+            )
         for name, number, most in (
             ("episodes", self.episodes, MOST_EPISODES),
             ("rounds", self.rounds, 1000),
@@ -168,6 +173,10 @@ class _Source:
         """Start the program."""
         return Process(self.module, self.arguments, self.cache)
 
+    def leave_out(self, workload: str, reason: str) -> None:
+        """Record why a workload is not measured."""
+        self.rows[workload] = Measurements(self.name, workload, self.flags, {}, missing=reason)
+
 
 def run(benchmark: Benchmark, progress: Progress | None = None) -> BenchResult:
     """Measure everything.
@@ -195,7 +204,9 @@ def run(benchmark: Benchmark, progress: Progress | None = None) -> BenchResult:
             for source, name in _interleaved(pairs):
                 counter(f"{_label(source, name)}, round {number + 1} of {benchmark.rounds}")
                 _sample(source, name, benchmark.seconds)
-        result.curves = [_curve(source, benchmark, counter) for source in _ours(sources)]
+        result.curves = [
+            _curve(source, benchmark, counter) for source in _ours(sources) if source.process
+        ]
     result.finish([row for source in sources for row in source.rows.values()])
     return result
 
@@ -216,6 +227,13 @@ class _Counter:
 
 def sources_of(benchmark: Benchmark) -> Iterator[_Source]:
     """Our own programs, once for each choice of flags, then the peers."""
+    yield from _our_sources(benchmark)
+    for name in benchmark.peers:
+        peer = peers.PEERS[name]
+        yield _Source(name, peer.module, peer.workloads, None, (str(cores()),))
+
+
+def _our_sources(benchmark: Benchmark) -> Iterator[_Source]:
     # The nominal workload first: the time to the first result is taken with it.
     ordered = [name for name in WORKLOADS if name in benchmark.workloads]
     for flags in benchmark.flags:
@@ -232,9 +250,6 @@ def sources_of(benchmark: Benchmark) -> Iterator[_Source]:
             # The flags are for batches.
             if names and (kind == "rollout" or flags == DEFAULT):
                 yield _Source(OURS, module, names, flags, (settings.dumps(),), kind=kind)
-    for name in benchmark.peers:
-        peer = peers.PEERS[name]
-        yield _Source(name, peer.module, peer.workloads, None, (str(cores()),))
 
 
 def _ours(sources: Sequence[_Source]) -> list[_Source]:
@@ -269,10 +284,11 @@ def _interleaved(pairs: Sequence[tuple[_Source, str]]) -> list[tuple[_Source, st
 
 
 def _prepare(source: _Source, result: BenchResult, counter: _Counter, stack: ExitStack) -> None:
-    """Start a program and prepare its workloads; record why that is not possible."""
+    """Start a program and prepare its workloads; record which of them it cannot play and why."""
     started = time.perf_counter()
     if not peers.exists(source.module):
-        _leave_out(source, peers.NOT_FOUND)
+        for name in source.workloads:
+            source.leave_out(name, peers.NOT_FOUND)
         return
     if source.kind == "rollout":
         source.cache = stack.enter_context(TemporaryDirectory())
@@ -282,24 +298,16 @@ def _prepare(source: _Source, result: BenchResult, counter: _Counter, stack: Exi
         try:
             facts = source.process.prepare(name)
         except Unavailable as reason:
-            _leave_out(source, str(reason))
-            return
+            source.leave_out(name, str(reason))
+            continue
         if source.name == OURS and name == NOMINAL:
             assert source.flags
             result.first_result_seconds[source.flags] = time.perf_counter() - started
         source.rows[name] = Measurements(source.name, name, source.flags, facts)
 
 
-def _leave_out(source: _Source, reason: str) -> None:
-    source.process = None
-    source.rows = {
-        name: Measurements(source.name, name, source.flags, {}, missing=reason)
-        for name in source.workloads
-    }
-
-
 def _sample(source: _Source, workload: str, seconds: float) -> None:
-    if source.process:
+    if source.process and not source.rows[workload].missing:
         rate = source.process.measure(workload, seconds)
         source.rows[workload].samples.append(Sample(rate, os.getloadavg()[0]))
 

@@ -13,7 +13,7 @@ class ProgramSettings:
 
     Attributes:
       configured: whether `jaxsim.configure_cpu` is called.
-      episodes: of one call of `jaxsim.rollout`, if the workload allows as many.
+      episodes: as in `evaluation.bench.run.Benchmark`.
       agent: agent of `jaxsim.rollout`, a name or "FILE.py".
       seed: of the first call; each later one has the next.
       threads: parts of the episodes that are played at the same time; None for one a core.

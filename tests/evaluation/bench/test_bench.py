@@ -1,6 +1,7 @@
 """The benchmark of throughput: its arithmetic, its processes and its results."""
 
 import json
+from dataclasses import replace
 from importlib import resources
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from evaluation.bench.rate import Rate
 from evaluation.bench.result import RATIOS, BenchResult, Measurements, Sample, ThroughputCurve
 from evaluation.bench.run import Benchmark, quick, sources_of
 from evaluation.bench.settings import ProgramSettings
-from evaluation.bench.workloads import MIX, WORKLOADS
+from evaluation.bench.workloads import LIFETIMES, MIX, WORKLOADS
 
 TOY = "tests.evaluation.bench.toy_program"
 SINGLES = ("single", "session", "grader", "ta2")
@@ -306,6 +307,27 @@ def test_a_run(small):
     ]
 
 
+def test_a_workload_that_cannot_be_played_is_left_out_alone(small, monkeypatch):
+    class WithoutExamples(Process):
+        def prepare(self, workload):
+            if workload.startswith("run"):
+                raise Unavailable(f"{workload} is an example")
+            return super().prepare(workload)
+
+    monkeypatch.setattr(run, "Process", WithoutExamples)
+    values = run.run(replace(small, flags=("default",))).to_json()
+    assert values["missing"]["default"]["run"] == ("jaxsim run was not measured: run is an example")
+    assert values["ratios"]["pybullet"] == 400 and values["ratios"]["mix"] == 0.5
+    assert [curve["flags"] for curve in values["curves"]] == ["default"]
+
+
+def test_a_program_that_is_not_there_has_no_curve(monkeypatch):
+    monkeypatch.setattr(run, "PROGRAMS", {"rollout": "tests.evaluation.bench.nowhere"})
+    outcome = run.run(Benchmark(("mix",), peers=(), flags=("default",), curve=(64,)))
+    assert [row.missing for row in outcome.rows] == [NOT_FOUND]
+    assert outcome.curves == []
+
+
 def test_what_is_compared_is_measured_side_by_side(small):
     moves = []
     run.run(small, lambda *progress: moves.append(progress))
@@ -353,6 +375,10 @@ def test_quick_measures_what_the_ratios_need():
         ({"workloads": ("mixed",)}, "unknown workload 'mixed'; did you mean 'mix'"),
         ({"peers": ("pybulet",)}, "unknown peer 'pybulet'; did you mean 'pybullet'"),
         ({"flags": ("fast",)}, "unknown flags 'fast'"),
+        (
+            {"flags": ("configured",), "workloads": ("single", "camera")},
+            "single, camera: flags make a difference for batches of episodes alone; add 'default'",
+        ),
         ({"episodes": 0}, "episodes is 0; it must be from 1"),
         ({"rounds": 0}, "rounds is 0; it must be from 1 to 1000"),
         ({"seconds": 0.0}, "seconds is 0.0; it must be above 0"),
@@ -406,16 +432,36 @@ def test_a_call_of_a_slow_workload_is_short(setting, expected, monkeypatch):
     assert calls == [expected, setting, 128]
 
 
-def test_a_run_and_its_rollout_play_the_same_parameters():
+@pytest.mark.parametrize("setting", [8, 65_536])
+def test_a_run_and_its_rollout_play_the_same_episodes(setting, monkeypatch):
     """Every block of the syllabus has its share of the episodes."""
-    settings = ProgramSettings(configured=False, episodes=8, agent="nothing", threads=1)
-    steps, episodes = ours.player(ours.WORKLOADS["run"], 8, settings)()
-    schedule = ours.syllabus(ours.WORKLOADS["run"])
-    assert episodes == 8 * schedule.num_episodes <= steps
-    env, table, variant = ours.rollout_arguments(ours.WORKLOADS["run_rollout"], episodes)
+    calls = []
+
+    def play(schedule, agent, *, lifetimes, **options):
+        length = np.ones((lifetimes, schedule.num_episodes))
+        return SimpleNamespace(columns={"length": length})
+
+    def rollout(env, table, agent, episodes, *, variant, **options):
+        calls.append((table, variant))
+        return SimpleNamespace(length=np.ones(episodes))
+
+    monkeypatch.setattr(ours.scanner, "play", play)
+    monkeypatch.setattr(jaxsim, "rollout", rollout)
+    settings = ProgramSettings(configured=False, episodes=setting, agent="nothing", threads=1)
+    program = ours.Ours(settings)
+    played, compared = (program.prepare(name)["episodes"] for name in ("run", "run_rollout"))
+    lifetimes = min(setting, LIFETIMES)
+    assert played == compared == lifetimes * ours.syllabus(WORKLOADS["run"]).num_episodes
+    ((table, variant),) = calls
     assert len(np.unique(variant)) == len(table.pole_length) == 4
     count = np.bincount(variant)
-    assert (count % 8 == 0).all() and count.sum() == episodes
+    assert (count % lifetimes == 0).all() and count.sum() == played
+
+
+def test_a_run_plays_the_episodes_of_its_syllabus():
+    settings = ProgramSettings(configured=False, episodes=8, agent="nothing", threads=1)
+    steps, episodes = ours.player(WORKLOADS["run"], 8, settings)()
+    assert episodes == 8 * ours.syllabus(WORKLOADS["run"]).num_episodes <= steps
 
 
 def test_without_the_examples_there_is_no_syllabus(monkeypatch, tmp_path):
