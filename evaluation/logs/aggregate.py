@@ -123,8 +123,8 @@ def _learnkit_cells(row: learnkit.LearnkitRow) -> dict[str, Any]:
 
 
 def _inferred(column: Coded[str]) -> Column:
-    """A column of text as numbers, if all of it is numbers."""
-    inferred = numbers(column)
+    """A column of text as numbers, if it has rows and all of them are numbers."""
+    inferred = numbers(column) if len(column) else None
     return column if inferred is None else inferred
 
 

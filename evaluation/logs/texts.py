@@ -36,15 +36,21 @@ def shortened(text: str) -> str:
 
 def write_line(stream: IO[str], values: Sequence[object]) -> None:
     """Write one row of a table; fields are quoted if necessary."""
-    csv.writer(stream, delimiter="\t", lineterminator="\n").writerow(values)
+    stream.write(_row(values, "\t") + "\n")
 
 
 def field_text(text: str, delimiter: str = "\t") -> str:
     """A cell of a table, quoted if necessary."""
     if _SPECIAL.isdisjoint(text) and delimiter not in text:
         return text
+    return _row((text, ""), delimiter)[:-1]
+
+
+def _row(values: Sequence[object], delimiter: str) -> str:
+    """A row of a table without its end."""
     stream = io.StringIO()
-    csv.writer(stream, delimiter=delimiter, lineterminator="\n").writerow((text, ""))
+    # Before Python 3.13 only characters of the line terminator are quoted, and "\r" must be.
+    csv.writer(stream, delimiter=delimiter, lineterminator="\r\n").writerow(values)
     return stream.getvalue()[:-2]
 
 

@@ -207,6 +207,24 @@ def test_an_aggregate_of_2019_drops_what_was_cut_off_on_request(old_log, tmp_pat
     assert {line["termination_status"] for line in lines} == {"DONE"}
 
 
+@pytest.mark.parametrize("old", [True, False])
+def test_columns_of_text_stay_text_without_rows(old, tmp_path, capsys):
+    if old:
+        log_rows = [dataclasses.replace(r, termination_status="NOT_DONE") for r in learnkit_rows()]
+        path = learnkit.write_log(tmp_path, "old", log_rows, START)
+    else:
+        more = {"exp_status": "incomplete", "extras": {"agent_pos": "left"}}
+        log_rows = [dataclasses.replace(r, **more) for r in rows(4)]
+        path = write_log(tmp_path, "demo", log_rows, ["reward", "length"], SCENARIO)
+    base = tmp_path / "data"
+    options = ("-f", "parquet", "-o", base, "--cut-off", "drop")
+    assert jaxsim(capsys, "aggregate", path, *options)[0] == 0
+    content = pyarrow.parquet.read_table(tmp_path / "data.parquet")
+    assert content.num_rows == 0
+    assert content.schema.field("agent_pos").type == pyarrow.string()
+    assert content.schema.field("reward").type == pyarrow.float64()
+
+
 def test_an_aggregate_of_2019_without_a_whole_episode_has_a_header(tmp_path, capsys):
     log_rows = [dataclasses.replace(r, termination_status="NOT_DONE") for r in learnkit_rows()]
     path = learnkit.write_log(tmp_path, "old", log_rows, START)

@@ -1,6 +1,7 @@
 """Logs of format 1.1: byte equality with real ones, validation, and whole-or-nothing writing."""
 
 import dataclasses
+import io
 import json
 import os
 import time
@@ -22,6 +23,7 @@ from evaluation.logs import (
 from evaluation.logs.l2logger import writer
 from evaluation.logs.problems import Problems
 from evaluation.logs.tables import read_lines
+from evaluation.logs.texts import field_text, write_line
 from tests.conftest import SHARED
 
 REAL = SHARED / "l2m" / "logs"
@@ -171,6 +173,17 @@ def test_what_is_written_is_read_back(tmp_path):
     assert log.warnings == ()
     assert log.scenario_info == SCENARIO
     assert [r.length for r in log.regimes] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("note", ["two\rthree", "two\r\nthree", "\r"])
+def test_line_breaks_of_every_kind_are_read_back(note, tmp_path):
+    episodes = [row(0, extras={"note": note}), row(1, extras={"note": "four"})]
+    log = read_log(write(tmp_path, episodes))
+    assert [r.extras["note"] for r in log.rows] == [note, "four"]
+    stream = io.StringIO()
+    write_line(stream, [note, 0.5])
+    assert stream.getvalue() == f'"{note}"\t0.5\n'
+    assert field_text(note) == f'"{note}"'
 
 
 def test_numpy_numbers_are_written_as_plain_ones(tmp_path):
