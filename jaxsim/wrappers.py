@@ -1,7 +1,8 @@
 """Wrappers for learners: automatic reset, time limits, and observations as vectors.
 
-Wrappers follow the contract of `jaxsim.env` themselves, so they stack in any order, batches go in
-directly, and a wrapped environment is hashable.
+Wrappers follow the contract of `jaxsim.env` themselves, so they stack, batches go in directly, and
+a wrapped environment is hashable. The order is free but for `AutoReset`, which stands above a
+`TimeLimit` and never above another `AutoReset`.
 """
 
 from collections.abc import Callable
@@ -166,17 +167,19 @@ class AutoReset(Wrapper):
     give each lane its own.
 
     Attributes:
-      env: the wrapped environment, which must not reset itself.
+      env: the wrapped environment, without an `AutoReset`.
       mode: as above.
     """
 
     mode: Mode = "same_step"
 
     def __post_init__(self) -> None:
-        """Refuse an unknown mode."""
+        """Refuse an unknown mode, and an environment that resets itself."""
         if self.mode not in get_args(Mode):
             allowed = ", ".join(repr(mode) for mode in get_args(Mode))
             raise ValueError(f"autoreset mode is {self.mode!r}; it must be one of {allowed}")
+        if has_auto_reset(self.env):
+            raise ValueError("the environment has an AutoReset; wrap the environment without one")
 
     def start(self, key: jax.Array, params: Params) -> AutoResetState:
         """Draw the state before the hidden first step."""
@@ -221,6 +224,13 @@ class AutoReset(Wrapper):
         return jnp.where(over, fresh, keys), started
 
 
+def has_auto_reset(env: Any) -> bool:
+    """Tell whether an environment or one that it wraps is an `AutoReset`."""
+    while env is not None and not isinstance(env, AutoReset):
+        env = getattr(env, "env", None)
+    return env is not None
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TimeLimitState:
@@ -247,15 +257,20 @@ class TimeLimit(Wrapper):
     """Truncates episodes before the environment does; rewards and performance do not change.
 
     Attributes:
-      env: the wrapped environment.
+      env: the wrapped environment, without an `AutoReset`.
       steps: most steps of an episode, at least 1.
     """
 
     steps: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a limit below one step."""
+        """Refuse a limit below one step, and an environment that resets itself."""
         check_whole("limit of steps", self.steps, 1)
+        if has_auto_reset(self.env):
+            raise ValueError(
+                "a time limit counts the steps of one episode; write AutoReset(TimeLimit(env, "
+                f"{self.steps}))"
+            )
 
     @property
     def max_steps(self) -> int:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxsim import spaces
 from jaxsim.env import Env
 from jaxsim.pytrees import Leaf, Params, State, Tree
-from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation
+from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation, has_auto_reset
 
 try:
     from gymnax.environments import environment
@@ -181,7 +181,7 @@ def to_gymnax(env: Env, params: Params) -> GymnaxEnv:
     Raises:
       ValueError: the environment already resets itself.
     """
-    if isinstance(env, AutoReset):
+    if has_auto_reset(env):
         raise ValueError("to_gymnax adds the automatic reset; give it the environment without one")
     return GymnaxEnv(env, params)
 

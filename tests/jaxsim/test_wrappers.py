@@ -228,6 +228,15 @@ def test_a_limit_of_no_steps_is_refused(world):
         TimeLimit(world[0], 0)
 
 
+@pytest.mark.parametrize("inner", [AutoReset, lambda env: FlattenObservation(AutoReset(env))])
+def test_nothing_that_follows_episodes_wraps_an_automatic_reset(world, inner):
+    """A limit would count on through the resets, and a second reset would never come."""
+    with pytest.raises(ValueError, match=r"write AutoReset\(TimeLimit\(env, 5\)\)"):
+        TimeLimit(inner(world[0]), 5)
+    with pytest.raises(ValueError, match="wrap the environment without one"):
+        AutoReset(inner(world[0]))
+
+
 def test_an_unknown_mode_is_refused(world):
     with pytest.raises(ValueError, match="'same_step', 'next_step', 'freeze'"):
         AutoReset(world[0], "always")

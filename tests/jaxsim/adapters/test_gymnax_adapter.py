@@ -21,7 +21,7 @@ from jaxsim.adapters.gymnax import to_gymnax
 from jaxsim.spaces import flatten
 from jaxsim.training import wrap
 from jaxsim.worlds.cartpole3d import sensors
-from jaxsim.wrappers import AutoReset, reset_key
+from jaxsim.wrappers import AutoReset, FlattenObservation, reset_key
 
 LANES = 64
 SMALL = {"blocks/count_min": 0, "blocks/count_max": 0}
@@ -137,6 +137,8 @@ def test_bad_actions_are_refused(classic, action):
 def test_an_environment_that_resets_itself_is_refused(world):
     with pytest.raises(ValueError, match="without one"):
         to_gymnax(AutoReset(world[0]), world[1])
+    with pytest.raises(ValueError, match="without one"):
+        to_gymnax(FlattenObservation(AutoReset(world[0])), world[1])
 
 
 def train(env, params, key, updates, lanes, horizon):
