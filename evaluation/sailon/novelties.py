@@ -19,7 +19,6 @@ from evaluation.sailon.text import ExperimentError, Text, read
 from jaxsim import parameters
 from jaxsim.novelty import FAMILIES, Novelty
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
-from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
 FORMAT: Final = "jaxsim-novelties-1"
 SHIPPED: Final = ("open-world-1",)
@@ -225,7 +224,7 @@ def _are_families(value: object) -> bool:
 
 
 def _contradiction(entry: ListedNovelty, place: int, held_out: list[str] | None) -> str:
-    """How an entry contradicts its list or changes nothing; "" if it does neither.
+    """How an entry contradicts its list; "" if it does not.
 
     Args:
       entry: of the list.
@@ -234,12 +233,6 @@ def _contradiction(entry: ListedNovelty, place: int, held_out: list[str] | None)
     """
     if entry.number != place:
         return f"'number' is {entry.number}; entries are numbered from 0 in their order"
-    values = dict(entry.novelty.parameters)
-    for family in entry.novelty.families:
-        paths = sorted(FAMILIES[family].paths & values.keys())
-        if all(values[path] == PARAMETERS[path].default for path in paths):
-            listed = ", ".join(f"{path} is {values[path]:g}" for path in paths)
-            return f"family {family!r} changes nothing: {listed}, as without it"
     held_out_here = set(entry.novelty.families).intersection(held_out or ())
     if held_out is not None and entry.held_out != bool(held_out_here):
         listed = ", ".join(sorted(held_out_here)) or "none of its families"

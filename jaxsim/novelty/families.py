@@ -9,7 +9,7 @@ package: they range from changes that are hard to notice to those with which no 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jaxsim import parameters
 from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
@@ -53,11 +53,15 @@ class Range:
         while index < len(sizes) - 1 and rest >= sizes[index]:
             rest -= sizes[index]
             index += 1
-        value = self._inside(self.spans[index], rest)
-        values = {self.path: value}
-        for path, factor, summand in self.linked:
-            values[path] = _tidy(factor * value + summand, PARAMETERS[path].default)
-        return values
+        return self.values(self._inside(self.spans[index], rest))
+
+    def values(self, value: float) -> dict[str, float | int]:
+        """Return a value of the parameter by path, with those of the linked ones."""
+        linked = {
+            path: _tidy(factor * value + summand, PARAMETERS[path].default)
+            for path, factor, summand in self.linked
+        }
+        return {self.path: value, **linked}
 
     def _size(self, span: Span) -> float:
         low, high = span
@@ -76,6 +80,10 @@ class Range:
             value = low + rest
         value = _tidy(value, PARAMETERS[self.path].default)
         return min(max(value, min(span)), max(span))
+
+
+def _assigned(values: Iterable[tuple[str, float]]) -> str:
+    return " and ".join(f"{path}={value:g}" for path, value in values)
 
 
 def _tidy(value: float, default: float | int | str) -> float | int:
@@ -135,6 +143,43 @@ class Family:
         if self.choices:
             values |= dict(self.choices[int(next(numbers) * len(self.choices))])
         return values
+
+    def completed(self, values: Mapping[str, Any]) -> dict[str, float | int]:
+        """Return the values of this family, with the fixed and the linked ones that are missing.
+
+        Args:
+          values: by path; those of other families are ignored.
+
+        Raises:
+          ValueError: a range or a choice without a value, another value of a fixed parameter or of
+            a choice, or nominal values alone.
+        """
+        given = {path: value for path, value in values.items() if path in self.paths}
+        result: dict[str, float | int] = dict(self.fixed)
+        for one in self.ranges:
+            if one.path not in given:
+                raise ValueError(f"family {self.name!r} needs a value of {one.path}")
+            linked = [path for path, *_ in one.linked if path in given]
+            result |= {**one.values(given[one.path]), **{path: given[path] for path in linked}}
+        chosen = [dict(group) for group in self.choices if dict(group).items() <= given.items()]
+        if self.choices and not chosen:
+            options = " or ".join(_assigned(group) for group in self.choices)
+            raise ValueError(f"family {self.name!r} needs {options}")
+        for group in chosen:
+            result |= group
+        for path, value in given.items():
+            if result.get(path) != value:
+                options = _assigned(self.fixed) or "no value of it beside this choice"
+                raise ValueError(
+                    f"{path} is {value}; family {self.name!r} needs {options}; leave it out"
+                )
+        free = sorted(result.keys() - dict(self.fixed).keys())
+        if all(result[path] == PARAMETERS[path].default for path in free):
+            listed = ", ".join(f"{path} is {result[path]:g}" for path in free)
+            raise ValueError(
+                f"family {self.name!r} changes nothing: {listed}, as without it; change a value"
+            )
+        return result
 
     def words(self, values: Mapping[str, float]) -> tuple[str, str, str]:
         """Entity, attribute and change of a sample.

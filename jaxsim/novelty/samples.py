@@ -41,11 +41,14 @@ class Novelty:
 
         Args:
           families: names, in any order.
-          values: by path, all that the families need and nothing beside.
+          values: by path, a value of each range of the families and one of their choices, some of
+            which differ from the nominal ones, and nothing beside. Parameters that are fixed or
+            linked to a range may be left out, and are completed.
 
         Raises:
           ValueError: an unknown family or parameter, a value out of bounds, a parameter that
-            belongs to none of the families or to two, or values that contradict one another.
+            belongs to none of the families or to two, values that contradict one another, or what
+            `Family.completed` raises.
         """
         members = check_together(families)
         parameters.check(PARAMETERS, values)
@@ -56,12 +59,12 @@ class Novelty:
                 raise ValueError(
                     f"parameter {path!r} belongs to no family of this novelty ({names})"
                 )
+        completed: dict[str, float | int] = {}
         for member in members:
-            if member.paths.isdisjoint(values):
-                options = ", ".join(sorted(member.paths))
-                raise ValueError(f"family {member.name!r} needs a value of {options}")
-        check_values(values)
-        return cls(tuple(sorted(m.name for m in members)), tuple(sorted(values.items())))
+            completed |= member.completed(values)
+        parameters.check(PARAMETERS, completed)
+        check_values(completed)
+        return cls(tuple(sorted(m.name for m in members)), tuple(sorted(completed.items())))
 
     @classmethod
     def from_json(cls, value: object) -> "Novelty":

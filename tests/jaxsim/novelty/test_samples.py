@@ -15,6 +15,11 @@ TWO = {
     "families": ["push_turn", "wind"],
     "parameters": {"actions/turn": 26.35, "wind/speed": 7.105},
 }
+ON_POLE = {"wind/speed": 3.0, "wind/pole_drag": 0.5}
+
+
+def of(family, values):
+    return {"families": [family], "parameters": values}
 
 
 def test_samples_of_every_family_can_be_played():
@@ -64,6 +69,20 @@ def test_a_novelty_is_a_small_json():
 
 
 @pytest.mark.parametrize(
+    ("family", "given", "completed"),
+    [
+        ("wind_on_pole", ON_POLE, {"repairs/wind_on_pole": 1}),
+        ("block_number", {"blocks/count_min": 6}, {"blocks/count_max": 6}),
+        ("block_speed", {"blocks/speed_max": 2.0}, {"blocks/speed_min": 1.2}),
+        ("block_speed", {"blocks/speed_max": 2.0, "blocks/speed_min": 0.5}, {}),
+        ("sensor_dropped", {"sensors/gain_angle": 0.0}, {}),
+    ],
+)
+def test_fixed_and_linked_parameters_are_completed(family, given, completed):
+    assert dict(Novelty.of([family], given).parameters) == given | completed
+
+
+@pytest.mark.parametrize(
     ("value", "reason"),
     [
         (3, "must be an object with the keys 'families' and 'parameters'"),
@@ -78,6 +97,28 @@ def test_a_novelty_is_a_small_json():
         ({**HEAVY, "parameters": {"wind/speed": 1.0}}, "belongs to no family of this novelty"),
         ({**HEAVY, "parameters": {}}, "family 'gravity' needs a value of gravity"),
         ({**TWO, "families": ["wind", "wind_on_pole"]}, "both set 'wind/speed'"),
+        (
+            {**HEAVY, "parameters": {"gravity": 9.8}},
+            "'gravity' changes nothing: gravity is 9.8, as without it; change",
+        ),
+        (of("wind_on_pole", {"wind/speed": 3.0}), "needs a value of wind/pole_drag"),
+        (
+            of("wind_on_pole", {**ON_POLE, "repairs/wind_on_pole": 0}),
+            "repairs/wind_on_pole is 0; .* needs repairs/wind_on_pole=1; leave it out",
+        ),
+        (
+            of("block_lines", {"blocks/line_near": 4.5, "blocks/friction": 0.5}),
+            "'blocks/line_far' is 5.5; it must be a number from 0 to 5",
+        ),
+        (of("block_number", {"blocks/count_max": 8}), "needs a value of blocks/count_min"),
+        (
+            of("sensor_dropped", {"sensors/gain_angle": 0.5}),
+            "needs sensors/gain_position=0 or sensors/gain_velocity=0 or",
+        ),
+        (
+            of("sensor_dropped", {"sensors/gain_angle": 0.0, "sensors/gain_rate": 0.5}),
+            "sensors/gain_rate is 0.5; .* needs no value of it beside this choice; leave it out",
+        ),
     ],
 )
 def test_what_is_no_novelty_is_refused(value, reason):
