@@ -152,7 +152,10 @@ class Box:
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
         if np.issubdtype(self.dtype, np.integer):
             size = high.astype(jnp.uint32) - low.astype(jnp.uint32) + 1
-            return low + (rng.bits(words, slots) % size).astype(self.dtype)
+            bits = rng.bits(words, slots)
+            # The size of a box of all numbers of 32 bits overflows to 0.
+            offset = jnp.where(size == 0, bits, bits % jnp.maximum(size, 1))
+            return low + offset.astype(self.dtype)
         return rng.uniform(words, slots, low, high, self.dtype)
 
     def contains(self, x: Leaf) -> jax.Array:

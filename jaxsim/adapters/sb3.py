@@ -71,16 +71,36 @@ class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
         self.metadata = self.envs.metadata
         self._actions: np.ndarray | None = None
         self.seed(seed)
+        self.set_options()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Set and return the seeds of the next `reset`; None for none."""
         self._seeds = [None if seed is None else seed + lane for lane in range(self.num_envs)]
         return self._seeds
 
+    def set_options(self, options: dict[str, Any] | Sequence[dict[str, Any]] | None = None) -> None:
+        """Set the options of the next `reset`; None for none.
+
+        Args:
+          options: as `JaxsimVectorEnv.reset` takes them, for all environments.
+
+        Raises:
+          ValueError: options for each environment.
+        """
+        if not (options is None or isinstance(options, dict)):
+            raise ValueError("options is a list; give one dict, whose states have leaves (L,)")
+        self._options = dict(options or {})
+
     def reset(self) -> np.ndarray:
-        """Start an episode in every environment; (L, D) float32."""
-        observation, _ = self.envs.reset(seed=self._seeds[0])
-        self._seeds = [None] * self.num_envs
+        """Start an episode in every environment; (L, D) float32.
+
+        Raises:
+          ValueError: options that `JaxsimVectorEnv.reset` refuses.
+        """
+        seed, options = self._seeds[0], self._options
+        self.seed()
+        self.set_options()
+        observation, _ = self.envs.reset(seed=seed, options=options)
         self.reset_infos: Infos = [{} for _ in range(self.num_envs)]
         return observation
 

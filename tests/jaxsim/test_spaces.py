@@ -74,6 +74,16 @@ def test_box_samples_are_members():
     np.testing.assert_array_equal(space.sample(KEYS[7]), drawn[7])
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_samples_of_all_numbers_of_32_bits_are_uniform(dtype):
+    bounds = np.iinfo(dtype)
+    box = spaces.Box(np.array([bounds.min], dtype), np.array([bounds.max], dtype))
+    drawn = np.asarray(box.sample(KEYS)).ravel()
+    assert drawn.dtype == dtype and np.unique(drawn).size > 0.99 * drawn.size
+    middle = (int(bounds.min) + int(bounds.max)) / 2
+    assert abs((drawn > middle).mean() - 0.5) < 4 * 0.5 / drawn.size**0.5
+
+
 def test_whole_numbers_are_drawn_with_both_bounds():
     pictures = spaces.Box(np.zeros((2, 3), np.uint8), np.full((2, 3), 255, np.uint8))
     drawn = np.asarray(pictures.sample(KEYS))

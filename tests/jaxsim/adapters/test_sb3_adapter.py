@@ -87,6 +87,21 @@ def test_what_stable_baselines_asks_of_environments():
     envs.close()
 
 
+def test_options_are_those_of_the_next_reset():
+    envs = JaxsimVecEnv("CartPole3D-v0", LANES, seed=5, **SMALL)
+    envs.reset()
+    for t in range(2):
+        reached = envs.step(actions_at(t))[0]
+    envs.set_options({"state": envs.envs.state})
+    np.testing.assert_array_equal(envs.reset(), reached)
+    assert (envs.reset() != reached).any()
+    envs.set_options({"stat": 1})
+    with pytest.raises(ValueError, match="unknown reset option 'stat'"):
+        envs.reset()
+    with pytest.raises(ValueError, match="options is a list; give one dict"):
+        envs.set_options([{}] * LANES)
+
+
 def test_it_keeps_most_of_the_speed_of_gymnasiums_vector_environment():
     """A ratio of one run; the adapter adds a list of dicts and a copy of the rewards."""
     lanes, steps = 64, 400
