@@ -5,7 +5,9 @@ import os
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -87,3 +89,14 @@ def test_notebook_names_no_place_on_a_machine(path):
 @pytest.mark.parametrize("place", ["/Users/me/data", json.dumps("C:\\Users\\me")])
 def test_places_on_a_machine_are_known_when_seen(place):
     assert HOME.search(place)
+
+
+def test_the_share_of_useful_steps_is_that_until_the_longest_episode_ends():
+    cells = json.loads((FOLDER / f"{MEASURES}.ipynb").read_text())["cells"]
+    lines = [line for cell in cells for line in cell["source"] if line.startswith("useful = ")]
+    names = {
+        "totals": SimpleNamespace(length=np.array([10, 20, 30])),
+        "env": SimpleNamespace(max_steps=1000),
+    }
+    exec("".join(lines), names)
+    assert names["useful"] == 2 / 3
