@@ -240,7 +240,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = build_parser().parse_args(argv)
     # No cache for `bench`, which measures cold starts, nor for `grade`, whose agents are untrusted.
     use_cache = not arguments.no_cache and arguments.command not in ("bench", "grade")
-    if use_cache and (problem := cache.use(os.environ)):
+    if not use_cache:
+        cache.keep_nothing(os.environ)
+    elif problem := cache.use(os.environ):
         print(f"jaxsim: warning: {problem}", file=sys.stderr)
     try:
         with interruptible():

@@ -33,6 +33,8 @@ def _cache(arguments: argparse.Namespace) -> int:
     if place is None:
         print(f"nothing is kept: ${cache.VARIABLE} is {cache.OFF}")
         return 0
+    if isinstance(place, str):
+        raise ValueError(f"{place} is not on this machine; show and clear it where it is stored")
     contents = cache.clear(place) if arguments.clear else cache.contents(place)
     where = "removed from" if arguments.clear else "in"
     print(f"{contents.programs:,} programs, {contents.bytes / 2**20:.1f} MiB, {where} {place}")

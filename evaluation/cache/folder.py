@@ -36,34 +36,41 @@ class Contents(NamedTuple):
     bytes: int
 
 
-def folder(environment: Mapping[str, str]) -> Path | None:
+def folder(environment: Mapping[str, str]) -> Path | str | None:
     """Folder that the environment variables name; None if nothing is kept.
 
     It is $JAXSIM_CACHE, which may be "off", or else JAX's own $JAX_COMPILATION_CACHE_DIR, or else
-    the user's cache folder on this platform.
+    the user's cache folder on this platform. An address such as "gs://bucket/x" is a text.
     """
     value = environment.get(VARIABLE, "")
     if value.strip().lower() == OFF:
         return None
-    if value or environment.get(JAX_FOLDER):
-        return Path(value or environment[JAX_FOLDER]).expanduser()
-    return platformdirs.user_cache_path("jaxsim-novelty", appauthor=False) / "compiled"
+    value = value or environment.get(JAX_FOLDER, "")
+    if not value:
+        return platformdirs.user_cache_path("jaxsim-novelty", appauthor=False) / "compiled"
+    return value if "://" in value else Path(value).expanduser()
 
 
 def use(environment: MutableMapping[str, str]) -> str | None:
     """Keep compiled and traced programs, in this process and in those that it starts.
 
     Nothing changes once JAX has been imported. If the user has set JAX's own variable, JAX's
-    options stay as they are.
+    options stay as they are. At an address JAX keeps compiled programs alone.
 
     Returns:
       Why nothing is kept although it should be; None if all is well.
     """
-    place = folder(environment)
-    if "jax" in sys.modules or place is None:
+    if "jax" in sys.modules:
         return None
-    if place == Path(environment.get(JAX_FOLDER, "")):
-        environment[TRACED_FOLDER] = str(place)
+    place, of_jax = folder(environment), environment.get(JAX_FOLDER)
+    if not isinstance(place, Path):
+        keep_nothing(environment)
+        if place is not None:
+            environment[JAX_FOLDER] = place
+        return None
+    if of_jax and place == Path(of_jax).expanduser():
+        # JAX itself does not expand "~".
+        environment[JAX_FOLDER] = environment[TRACED_FOLDER] = str(place)
         return None
     try:
         _check_writable(place)
@@ -74,6 +81,16 @@ def use(environment: MutableMapping[str, str]) -> str | None:
     environment["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(MOST_BYTES)
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = str(LEAST_SECONDS)
     return None
+
+
+def keep_nothing(environment: MutableMapping[str, str]) -> None:
+    """Keep no programs, in this process and in those that it starts.
+
+    Nothing changes once JAX has been imported.
+    """
+    if "jax" not in sys.modules:
+        for name in (JAX_FOLDER, TRACED_FOLDER):
+            environment.pop(name, None)
 
 
 def contents(place: Path) -> Contents:

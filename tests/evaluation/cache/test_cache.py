@@ -40,6 +40,8 @@ def command(*words, **variables):
         ({folder.VARIABLE: "/a"}, Path("/a")),
         ({folder.VARIABLE: "/a", folder.JAX_FOLDER: "/b"}, Path("/a")),
         ({folder.JAX_FOLDER: "/b"}, Path("/b")),
+        ({folder.JAX_FOLDER: "~/b"}, Path.home() / "b"),
+        ({folder.JAX_FOLDER: "gs://bucket/b"}, "gs://bucket/b"),
     ],
 )
 def test_which_folder(environment, expected):
@@ -65,6 +67,35 @@ def test_programs_are_kept_as_they_were_traced_too(of_jax, monkeypatch, tmp_path
     assert environment[folder.TRACED_FOLDER] == environment[folder.JAX_FOLDER] == str(tmp_path)
     # If the folder is the user's, so are the options of JAX.
     assert ("JAX_COMPILATION_CACHE_MAX_SIZE" in environment) is not of_jax
+
+
+@pytest.mark.parametrize("variables", [{folder.VARIABLE: "off"}, {}])
+def test_where_nothing_shall_be_kept_jax_keeps_nothing_either(variables, monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax")
+    environment = {folder.JAX_FOLDER: "/b", folder.TRACED_FOLDER: "/b", **variables}
+    if variables:
+        assert folder.use(environment) is None
+    else:
+        folder.keep_nothing(environment)
+    assert environment == variables
+
+
+@pytest.mark.parametrize("variable", [folder.VARIABLE, folder.JAX_FOLDER])
+def test_at_an_address_jax_keeps_what_it_compiles_and_nothing_is_local(variable, monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax")
+    environment = {variable: "gs://bucket/b", folder.TRACED_FOLDER: "/b"}
+    assert folder.use(environment) is None
+    assert environment == {variable: "gs://bucket/b", folder.JAX_FOLDER: "gs://bucket/b"}
+    shown = command("cache", JAXSIM_CACHE="gs://bucket/b")
+    assert shown.returncode == 2 and "gs://bucket/b is not on this machine" in shown.stderr
+
+
+def test_a_folder_of_jax_below_the_home_leaves_its_options(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax")
+    environment = {folder.JAX_FOLDER: "~/nowhere"}
+    assert folder.use(environment) is None
+    place = str(Path.home() / "nowhere")
+    assert environment == {folder.JAX_FOLDER: place, folder.TRACED_FOLDER: place}
 
 
 def test_a_second_run_finds_what_the_first_compiled_and_rubbish_is_no_error(tmp_path):
@@ -98,9 +129,10 @@ def test_a_second_run_finds_what_the_first_compiled_and_rubbish_is_no_error(tmp_
 
 
 def test_nothing_is_kept_where_nothing_shall_be(tmp_path):
-    process = command("--no-cache", *TASK, JAXSIM_CACHE=str(tmp_path / "compiled"))
+    places = {folder.VARIABLE: tmp_path / "compiled", folder.JAX_FOLDER: tmp_path / "of jax"}
+    process = command("--no-cache", *TASK, **{name: str(path) for name, path in places.items()})
     assert process.returncode == 0, process.stderr
-    assert not (tmp_path / "compiled").exists()
+    assert list(tmp_path.iterdir()) == []
     assert command("cache", JAXSIM_CACHE="off").stdout == "nothing is kept: $JAXSIM_CACHE is off\n"
 
 
