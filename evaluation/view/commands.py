@@ -101,14 +101,16 @@ def _view(arguments: argparse.Namespace) -> int:
     films = _films(arguments, episodes)
     text = viewer.page(films)
     write_whole(out, text)
-    for path in video_paths:
-        videos.write(films, path, arguments.pixels - arguments.pixels % 2)
+    pixels = arguments.pixels - arguments.pixels % 2
+    notes = [videos.write(films, path, pixels) for path in video_paths]
     if not arguments.quiet:
         for film in films:
             print(f"{film.title}: {film.ticks} ticks; {film.facts}")
             if film.note:
                 print(film.note)
         print(f"{out}: {len(text.encode()) / 1000:.0f} kB")
+        for note in filter(None, notes):
+            print(note)
     return 0
 
 
@@ -134,7 +136,7 @@ def _view_ends(arguments: argparse.Namespace) -> int:
         measure = json.loads(reports[0].read_text(encoding="utf-8"))["measure"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{reports[0]} is not the report of a run; play the run again") from error
-    agent = arguments.agent[0] if arguments.agent else None
+    agent = _moved_agent(arguments)
     coordinates = html.ends(run_records, measure)
     pages = {
         html.view_of(lifetime, episode): viewer.page(
@@ -179,8 +181,6 @@ def _films(arguments: argparse.Namespace, episodes: list[int]) -> "list[Film]":
         _refuse(arguments, "a transcript", *names)
         return [view.of_transcript(source)]
     _refuse(arguments, "a run", "level", "difficulty", "seed")
-    if len(arguments.agent) > 1:
-        raise ValueError("a run has one agent; name it once, where it has moved")
     return _of_run(arguments, episodes)
 
 
@@ -188,11 +188,18 @@ def _of_run(arguments: argparse.Namespace, episodes: list[int]) -> "list[Film]":
     from evaluation import records, view
 
     source = arguments.source
-    agent = arguments.agent[0] if arguments.agent else None
+    agent = _moved_agent(arguments)
     first = arguments.lifetime
     if first is None:
         first = records.read_run(source).first_lifetime
     return [view.of_run(source, lifetime=first, episode=e, agent=agent) for e in episodes]
+
+
+def _moved_agent(arguments: argparse.Namespace) -> str | None:
+    """New name of a run's agent that has moved, None for the agent of the records."""
+    if len(arguments.agent) > 1:
+        raise ValueError("a run has one agent; name it once, where it has moved")
+    return arguments.agent[0] if arguments.agent else None
 
 
 def _refuse(arguments: argparse.Namespace, what: str, *names: str) -> None:

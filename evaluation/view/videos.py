@@ -1,5 +1,6 @@
 """Films as GIF and MP4, drawn by the camera. Needs the extra `view`."""
 
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from jaxsim.render.viewer import Film
 FRAMES = {".gif": 25, ".mp4": 50}
 """Frames a second by extension of the file."""
 MOST_FRAMES = 3000
+ROUNDING = 1e-6  # of a frame; a film that ends on one has no other after it
 CHUNK = 32  # frames that are drawn at a time
 
 
@@ -35,10 +37,16 @@ def check(path: Path) -> None:
         raise ValueError("videos need an extra: pip install 'jaxsim-novelty[view]'") from error
 
 
+def ticks_of(film: Film, rate: int) -> np.ndarray:
+    """Ticks of the frames at a rate in frames a simulated second, (F,); the last one is the end."""
+    number = math.ceil(film.ticks * film.dt * rate - ROUNDING)
+    ticks = np.round(np.arange(number) / (rate * film.dt)).astype(int)
+    return np.append(ticks, film.ticks)
+
+
 def frames(film: Film, style: Style, rate: int) -> np.ndarray:
-    """Draw a film at a rate in frames a simulated second, (F, H, W, 3) uint8."""
-    step = max(1, round(1 / (rate * film.dt)))
-    chosen = np.arange(0, film.ticks + 1, step)[:MOST_FRAMES]
+    """Draw the first `MOST_FRAMES` frames of a film, (F, H, W, 3) uint8; see `ticks_of`."""
+    chosen = ticks_of(film, rate)[:MOST_FRAMES]
     places = film.places
     rows = film.ticks + 1
 
@@ -56,7 +64,7 @@ def frames(film: Film, style: Style, rate: int) -> np.ndarray:
     return np.concatenate(chunks)
 
 
-def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = ("corner",)) -> None:
+def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = ("corner",)) -> str:
     """Write films next to each other, whole or not at all; shorter ones repeat their last frame.
 
     Args:
@@ -64,6 +72,9 @@ def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = (
       path: ends in .gif or .mp4.
       pixels: height of the picture, and width of each view of each film.
       views: of every film.
+
+    Returns:
+      A note that frames were left out; "" if all were written.
     """
     import imageio.v3 as imageio
 
@@ -81,3 +92,7 @@ def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = (
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
         content = imageio.imwrite("<bytes>", picture, extension=path.suffix, **options)
     write_whole(path, content)
+    left_out = max(len(ticks_of(film, rate)) for film in films) - MOST_FRAMES
+    if left_out <= 0:
+        return ""
+    return f"{path} has the first {MOST_FRAMES:,} frames; {left_out:,} were left out"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -113,6 +114,18 @@ def test_the_scene_is_drawn_and_changes_with_time_and_hand(opened, two):
     page.wait_for_timeout(100)
     assert shares(turned, drawn(page)) > 0.05
     assert page.locator("#view").input_value() == "free"
+
+
+def test_films_with_other_ticks_are_on_one_clock(opened, two):
+    """The second one is the first, with ticks of 0.05 s: it lasts longer."""
+    short = two[1]
+    page = opened(viewer.page([short, replace(short, dt=0.05)]))
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    assert [value(page, "time", n) for n in (0, 1)] == ["0.12 s", "0.10 s"]
+    page.keyboard.press("End")
+    assert [value(page, "time", n) for n in (0, 1)] == ["2.00 s", "5.00 s"]
+    assert page.locator("#now").inner_text() == "250 / 250"
 
 
 def test_keys_and_buttons_move_time_and_the_numbers_are_those_of_the_film(opened, two):

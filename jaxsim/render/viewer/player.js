@@ -18,6 +18,9 @@ async function unpacked(film) {
 class Film {
   constructor(film, table) { Object.assign(this, film); this.table = table; }
 
+  // The tick that is reached on the common clock.
+  tickAt(moment) { return Math.min(this.ticks, Math.floor((moment * clock) / this.dt + 1e-6)); }
+
   at(tick) {
     const t = Math.min(tick, this.ticks), m = (c) => this.table[c][t] / 1000, blocks = [];
     for (let b = 0; b < this.slots; b++) {
@@ -77,7 +80,7 @@ function card(film) {
 function drawLine({ film, line }, tick, most) {
   const painter = new Painter(line, film, look, film.at(0)), { pen, wide, high, colour } = painter;
   const scale = window.devicePixelRatio || 1, left = 8 * scale, right = wide - 8 * scale, top = 8 * scale, low = high - 24 * scale;
-  const x = (t) => left + ((right - left) * t) / Math.max(1, most), y = (p) => low - (low - top) * p;
+  const x = (t) => left + ((right - left) * t * film.dt) / (clock * Math.max(1, most)), y = (p) => low - (low - top) * p;
   pen.fillStyle = colour("panel"); pen.fillRect(0, 0, wide, high);
   if (film.novel) { pen.fillStyle = colour("truth"); pen.fillRect(left, top, x(film.ticks) - left, low - top); }
   pen.strokeStyle = colour("line"); pen.lineWidth = scale; pen.strokeRect(left, top, right - left, low - top);
@@ -102,18 +105,18 @@ function drawLine({ film, line }, tick, most) {
 
 const look = { view: "corner", orbit: [...VIEWS.corner] };
 const state = { tick: 0, playing: false, speed: 1, last: 0, rest: 0 };
-let cards = [], most = 1;
+let cards = [], most = 1, clock = 0.02;  // s, the shortest tick of the films; all are shown at one time
 const by = (id) => document.getElementById(id);
 
 function show() {
   for (const one of cards) {
-    const { film } = one, now = film.at(state.tick), texts = film.texts(state.tick);
+    const { film } = one, tick = film.tickAt(state.tick), now = film.at(tick), texts = film.texts(tick);
     new Painter(one.scene, film, look, now).draw();
-    drawLine(one, Math.min(state.tick, film.ticks), most);
+    drawLine(one, tick, most);
     for (const [name, text] of Object.entries(texts)) if (one.values[name].textContent !== text) one.values[name].textContent = text;
     one.root.classList.toggle("hit", Boolean(now.hit));
     if (!state.playing) {
-      one.scene.setAttribute("aria-label", `${film.title} at tick ${state.tick}: ${now.blocks.length} blocks, cart at ${now.cart.map((v) => v.toFixed(2)).join(", ")} m`);
+      one.scene.setAttribute("aria-label", `${film.title} at tick ${tick}: ${now.blocks.length} blocks, cart at ${now.cart.map((v) => v.toFixed(2)).join(", ")} m`);
       one.line.setAttribute("aria-label", `${film.title}: reward, predictions and contacts over ${film.ticks} ticks`);
     }
   }
@@ -129,10 +132,9 @@ function play(on) {
 }
 function advance(now) {
   if (!state.playing) return;
-  const dt = cards[0].film.dt;
   state.rest += (Math.min(250, now - state.last) / 1000) * state.speed; state.last = now;
-  const steps = Math.floor(state.rest / dt);
-  if (steps) { state.rest -= steps * dt; state.tick = Math.min(most, state.tick + steps); if (state.tick >= most) state.playing = false; show(); }
+  const steps = Math.floor(state.rest / clock);
+  if (steps) { state.rest -= steps * clock; state.tick = Math.min(most, state.tick + steps); if (state.tick >= most) state.playing = false; show(); }
   if (state.playing) requestAnimationFrame(advance);
 }
 function setView(name) {
@@ -201,7 +203,8 @@ function theme(dark) { document.documentElement.dataset.theme = dark ? "dark" : 
   theme(window.matchMedia("(prefers-color-scheme: dark)").matches);
   const films = JSON.parse(by("data").textContent);
   for (const film of films) cards.push(card(new Film(film, await unpacked(film))));
-  most = Math.max(...films.map((film) => film.ticks));
+  clock = Math.min(...films.map((film) => film.dt));
+  most = Math.max(...films.map((film) => Math.ceil((film.ticks * film.dt) / clock - 1e-6)));
   by("tick").max = most;
   cards.forEach((one) => { hands(one.scene); scrub(one.line); });
   window.addEventListener("resize", show);

@@ -13,6 +13,7 @@ from evaluation.checkpoints import store
 from evaluation.cli import main
 from evaluation.report import html, summarise_records
 from evaluation.schedule import Block, Schedule, level_variant
+from evaluation.view import videos
 from tests.evaluation import learner, toy
 from tests.evaluation.reached import reached
 
@@ -97,6 +98,8 @@ def test_a_report_links_its_worst_and_best_lifetimes(run, tmp_path, capsys):
     (tmp_path / "report.html").write_text(html.of_run(values, run_records, run="x"))
     assert main(["view", str(tmp_path), "--ends", "--seed", "1"]) == 2
     assert "--seed does not go with --ends" in capsys.readouterr().err
+    assert main(["view", str(tmp_path), "--ends", "--agent", "pd", "--agent", "mpc"]) == 2
+    assert "a run has one agent; name it once" in capsys.readouterr().err
     assert not (tmp_path / "views").exists()
     assert main(["view", str(tmp_path), "--ends"]) == 0
     assert f"3 pages in {tmp_path / 'views'}" in capsys.readouterr().out
@@ -298,6 +301,35 @@ def test_videos_have_the_frames_of_the_films(tmp_path, recwarn):
     assert not [str(one.message) for one in recwarn if "os.fork" in str(one.message)]
     ticks = view.of_level(203, "hard").ticks
     gif = imageio.imread(names[1])
-    assert gif.shape[1:] == (32, 32, 3) and len(gif) == ticks // 2 + 1
+    assert gif.shape[1:] == (32, 32, 3) and len(gif) == -(-ticks // 2) + 1
     assert (gif[0] != gif[-1]).any()
     assert len(imageio.imread(names[2], plugin="FFMPEG")) >= ticks
+
+
+@pytest.mark.parametrize(
+    ("ticks", "dt", "expected"),
+    [
+        (7, 0.02, [0, 2, 4, 6, 7]),
+        (6, 0.02, [0, 2, 4, 6]),
+        (3, 0.1, [0, 0, 1, 1, 2, 2, 2, 3, 3]),
+        (8, 0.03, [0, 1, 3, 4, 5, 7, 8]),
+        (10, 0.001, [0, 10]),
+    ],
+)
+def test_frames_of_a_video_keep_time_and_the_last_one_is_the_end(ticks, dt, expected):
+    film = replace(view.of_level(200, agent="nothing"), action=[0] * ticks, dt=dt)
+    chosen = videos.ticks_of(film, 25)
+    assert chosen.tolist() == expected
+    shown = np.arange(len(chosen) - 1) / 25
+    assert abs(chosen[:-1] * dt - shown).max() <= dt / 2 + 1e-9
+
+
+def test_frames_that_are_left_out_are_counted(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("imageio.v3")
+    monkeypatch.setattr(videos, "MOST_FRAMES", 3)
+    paths = {"--out": tmp_path / "a.html", "--gif": tmp_path / "a.gif"}
+    options = [str(word) for pair in paths.items() for word in pair]
+    assert main(["view", "--agent", "nothing", "--pixels", "32", *options]) == 0
+    frames = len(videos.ticks_of(view.of_level(200, agent="nothing"), 25))
+    note = f"{paths['--gif']} has the first 3 frames; {frames - 3} were left out\n"
+    assert capsys.readouterr().out.endswith(note)
