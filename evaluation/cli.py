@@ -219,7 +219,11 @@ def _add_bench(commands: Commands) -> None:
         help="pure agent that plays whole batches, built-in or FILE.py (pd, as the peers)",
     )
     for option, text in (
-        ("episodes", "episodes of a call (65,536), at most 8,192 at levels 108 and 208"),
+        (
+            "episodes",
+            "episodes of a call (65,536), at most 8,192 at levels 108 and 208; for run and "
+            "run_rollout lifetimes, at most 2,048",
+        ),
         ("rounds", "measurements of each program (5)"),
         ("seed", "root of the randomness of our workloads (0)"),
         ("threads", "parts of the episodes that are played at the same time (one a core)"),
