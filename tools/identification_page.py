@@ -39,13 +39,16 @@ def named(rows: Rows) -> Iterator[str]:
     for name, group in groups.items():
         right = sum(row["families"] == row["named"] for row in group)
         showing = sum(row["showing"] == row["named"] for row in group)
+        whole = sum(row["showing"] == row["families"] for row in group)
         errors = [error for row in group for error in row["errors"].values()]
         quantiles = np.quantile(errors, (0.5, 0.9)) if errors else (np.nan, np.nan)
         texts = [f"{100 * q:.2g} %" if np.isfinite(q) else NONE for q in quantiles]
         shares = [_share(number, len(group)) for number in (right, showing)]
-        cells.append([name, len(group), *shares, *texts])
-    head = ("samples", "number", "named right", "what shows alone is named right", "median error")
-    return table((*head, "nine in ten below"), cells)
+        visible = f"{whole / len(group):.3f}" if group else NONE
+        cells.append([name, len(group), shares[0], visible, shares[1], *texts])
+    head = ("samples", "number", "named right", "each family shows alone")
+    more = ("what shows alone is named right", "median error", "nine in ten below")
+    return table((*head, *more), cells)
 
 
 def _share(number: int, total: int) -> str:

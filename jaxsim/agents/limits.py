@@ -9,7 +9,7 @@ from jaxsim.agents import bank, filtering, martingale, sight
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.noise_scale import KINDS, NoiseScale
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.types import Params, Vector
+from jaxsim.worlds.cartpole3d.types import DT, Params, Vector
 
 FREE_LIMIT = 1e-5  # of every number of cart, pole and blocks that touch nothing: m, m/s, rad/s
 NAMED_LIMIT = 1e-4  # the same, beyond which models are asked, and up to which one explains
@@ -70,8 +70,10 @@ def of(noise: NoiseScale, nominal: jax.Array) -> NoiseLimits:
     position, velocity, angle, rate = (deviations[kind] for kind in range(4))
     motion = filtering.motion()
     sigmas = martingale.LIMIT
-    # Every hit that is missed is an alarm, so distances have the limit that readings have.
-    between_bodies = jnp.sqrt(2 * position**2 + (REACH * angle) ** 2)
+    # Every hit that is missed is an alarm, so distances have the limit that readings have. Cart
+    # and pole are reported late, and moved on by reported speeds.
+    tip = REACH**2 * (angle**2 + (DT * rate) ** 2)
+    between_bodies = jnp.sqrt(2 * position**2 + (DT * velocity) ** 2 + tip)
 
     def spread(readings: float, row: int) -> jax.Array:
         """Allowance for the difference of two readings, with the noise that the motion adds."""

@@ -164,7 +164,8 @@ def _watch(
     now = jax.tree.map(partial(jnp.where, transition.first), at_start, later)
     margin = FALL_MARGIN + limit.angle
     past_fall = ~transition.first & _fallen(transition.before.reported, margin)
-    falls = _fallen(after.reported, -margin) | _fallen(sight.moving(after)[0], -margin)
+    present = sight.moving(after)[0]  # by the reported rate
+    falls = _fallen(after.reported, -margin) | _fallen(present, -margin - DT * limit.rate)
     strength = jnp.maximum(now.strength, jnp.where(past_fall, jnp.float32(SURE), 0.0))
     now = replace(
         now,

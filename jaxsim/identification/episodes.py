@@ -267,7 +267,10 @@ def _some(places: np.ndarray, number: int) -> np.ndarray:
 
 def _by_family(sensors: SensorErrors) -> Named:
     fields = {FIELDS[path]: family.name for family in FAMILIES.values() for path in family.paths}
-    return {fields[field]: {field: value} for field, value in sensors.values.items()}
+    named: Named = {}
+    for field, value in sensors.values.items():
+        named.setdefault(fields[field], {})[field] = value
+    return named
 
 
 def _identification(named: Named, unexplained: float) -> Identification:

@@ -252,6 +252,12 @@ def test_the_end_of_an_episode_is_known_as_well_as_angles_are(watch):
         now = watch(memory, shown, allowing(angle)).now
         assert (float(now.strength) == residual.SURE) == goes_on, (excess, angle)
         assert bool(now.falls) == falls, (excess, angle)
+    # A present pose is a reported one, moved on by a reported rate.
+    pose = lean(limit - 0.01)
+    shown = Transition(pose, jnp.int32(0), pose, jnp.asarray(False))
+    for rate, falls in ((0.4, False), (0.6, True)):
+        allowances = replace(NONE, rate=jnp.float32(rate))
+        assert bool(watch(memory, shown, allowances).now.falls) == falls, rate
 
 
 def test_blocks_are_named_from_a_limit_on(watch):

@@ -179,6 +179,7 @@ def without(episode, *kinds):
 def test_what_a_dropped_sensor_does_not_hide_is_named(simple, kinds, named):
     result = identify([without(episode, *kinds) for episode in simple["gravity"]])
     assert result.families == (*named, "sensor_dropped")
+    assert {f"sensors/gain_{kind}" for kind in kinds} <= result.values.keys()
     assert not result.none_of_these
     if named:
         assert np.isclose(result.values["gravity"].value, 12.5, rtol=EXACT)
