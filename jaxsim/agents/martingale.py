@@ -18,7 +18,7 @@ from jaxsim.agents.directions import NAMES
 from jaxsim.agents.filtering import SPREADS, Scores
 
 FALSE_ALARMS = 0.01
-"""Probability that a lifetime of any length has a false alarm."""
+"""Probability that a lifetime has a false alarm, with up to `READINGS` single readings."""
 
 OUTLIERS = 0.1  # share of it for single readings
 PATIENCE = 30  # episodes after which a change is expected half the time
