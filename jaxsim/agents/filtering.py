@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.agents import bank, directions, sight, touch
+from jaxsim.agents import bank, directions, sight
 from jaxsim.agents.sight import SLOTS, Sighting
 from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d.types import DT, Params, Pose, Sphere, Vector, Velocity
@@ -403,11 +403,15 @@ def _axes_of(report: Sighting) -> list[jax.Array]:
 
 
 def tilt_between(a: Pose, b: Pose) -> jax.Array:
-    """Rotation from one orientation of the pole to another about the two axes, rad, (2,)."""
-    # Vector part of b times the inverse of a; of two signs the nearer one.
+    """Rotation from one orientation of the pole to another about its two axes, rad, (2,).
+
+    The axes are those of the pole, which does not twist about itself; about the room's, a turn that
+    leans sideways would have a part along the third axis, which the filter leaves out.
+    """
+    # Vector part of the inverse of a times b; of two signs the nearer one.
     w = a.qw * b.qw + a.qx * b.qx + a.qy * b.qy + a.qz * b.qz
-    x = a.qw * b.qx - a.qx * b.qw + a.qy * b.qz - a.qz * b.qy
-    y = a.qw * b.qy - a.qy * b.qw + a.qz * b.qx - a.qx * b.qz
+    x = a.qw * b.qx - a.qx * b.qw - a.qy * b.qz + a.qz * b.qy
+    y = a.qw * b.qy - a.qy * b.qw - a.qz * b.qx + a.qx * b.qz
     twice = jnp.where(w < 0, -2.0, 2.0)
     return jnp.stack([twice * y, -twice * x])
 
@@ -460,8 +464,6 @@ def _follow_blocks(
     track: FilterState, variance: tuple[Leaf, ...], after: Sighting, free: jax.Array
 ) -> _Followed:
     believed = track.mean.block
-    # Close to a wall the reading may touch none while the believed place does.
-    free = free & (touch.least_gap(Params(), believed.p) > touch.NEAR_PLANE)
     v = bank.blocks_after(Params(), believed)
     p = sight.place_next(believed.p, v)
     # A velocity is new when it moves the place: first the change, then the motion.

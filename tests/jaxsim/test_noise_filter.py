@@ -480,32 +480,6 @@ def test_surprise_adds_up_by_kind_where_noise_is_larger_than_what_is_left_out():
     assert not np.any(after.surprise[3]) and np.all(after.surprise[:3] != 0)
 
 
-def test_a_tilt_is_about_the_axes_of_the_room():
-    """Also that of a pole that is twisted: a turn by .8 about the vertical."""
-    twisted = {"qx": 0.03, "qy": -0.02, "qz": np.sin(0.4), "qw": np.cos(0.4)}
-    a = replace(leaning().reported, **{name: jnp.float32(c) for name, c in twisted.items()})
-    for angle in ([0.01, 0.0], [0.0, 0.01]):
-        b = replace(a, **filtering._turned(a, jnp.array(angle)))
-        np.testing.assert_allclose(filtering.tilt_between(a, b), angle, atol=1e-4)
-
-
-def test_a_block_whose_believed_place_touches_a_wall_teaches_nothing():
-    """The reading is free of the wall; a prediction from the believed place would bounce."""
-    (_, second), _, (before, _), _, _ = two_ticks()
-    block, nominal = before.mean.block, Params()
-    wall = nominal.room_half_width - nominal.block_radius
-    p = Vector(block.p.x.at[0].set(wall), block.p.y, block.p.z)
-    close = replace(before, mean=replace(before.mean, block=replace(block, p=p)))
-    arguments = jnp.float32(DEVIATIONS), ACTION, second, jnp.asarray(True), jnp.ones(4, bool)
-    followed, scores = follow(close, Scores.none(), *arguments)
-    usual = follow(before, Scores.none(), *arguments)[0].mean.block
-    for vector, reading in ((followed.mean.block.p, second.block.p), (usual.p, second.block.p)):
-        same = float(vector.x[0]) == float(reading.x[0])
-        assert same == (vector is followed.mean.block.p)
-    assert float(followed.mean.block.p.x[3]) == float(usual.p.x[3])
-    assert float(scores.largest) < 50
-
-
 def test_tilts_of_opposite_signs_of_a_quaternion_are_one():
     a = leaning().reported
     b = replace(a, **filtering._turned(a, jnp.array([0.01, -0.02])))
