@@ -127,18 +127,26 @@ class Harness:
     # Events ---------------------------------------------------------------------------------
 
     def _happens(self, kind: int, value: int = 0) -> Reply:
-        """Tell the scheduler of an event; write down a level that it ends."""
-        # Rounding errors of sums of floats are smaller than this.
-        milliseconds = (self._clock.now() - self._start) * 1000 + 1e-6
-        now = min(int(milliseconds), LARGEST)
-        elapsed = now - self._milliseconds
-        self._milliseconds = now
+        """Tell the scheduler of an event; write down a level that it ends.
+
+        A shot is an event of the moment at which it was accepted; its time counts with the next
+        event.
+        """
+        elapsed = 0 if kind == scheduler.SHOT else self._elapsed()
         self._reply = self._run.happens(kind, value, elapsed)
         if kind == scheduler.SHOT and value != PLAYING:
             self._leave("Pass" if value == WON else "Fail")
         elif self._reply.status != PLAYING:
             self._leave("Playing")
         return self._reply
+
+    def _elapsed(self) -> int:
+        """Time since the last call, ms."""
+        # Rounding errors of sums of floats are smaller than this.
+        milliseconds = (self._clock.now() - self._start) * 1000 + 1e-6
+        now = min(int(milliseconds), LARGEST)
+        elapsed, self._milliseconds = now - self._milliseconds, now
+        return elapsed
 
     def _leave(self, status: str) -> None:
         """Write down the level that was played, if there was one."""
@@ -172,7 +180,8 @@ class Harness:
         return self._place_of(number, levels[number - 1] if number else None)
 
     def _level(self) -> LevelPath | None:
-        return self._report_place().level if self._trials else None
+        """Level that the game holds: the one that was loaded last, until the next 68."""
+        return None if self._place is None else self._place.level
 
     # Answers --------------------------------------------------------------------------------
 
@@ -248,7 +257,8 @@ class Harness:
 
     def _ready(self, values: Values) -> Answer:
         reply = self._happens(scheduler.READY)
-        self._in_phase = self._in_phase and not reply.value
+        if reply.value:
+            self._in_phase, self._place = False, None
         time, interactions, levels, *rest = reply.header
         return (time, interactions, levels if self._options.tell_levels else 0, *rest)
 
@@ -260,6 +270,9 @@ class Harness:
         return (int(level is not None and level.novel),)
 
     def _informed(self) -> bool:
+        """Whether novelty may be revealed: that of the level, or else of the announced trial."""
+        if self._place is not None:
+            return self._place.trial.notify
         return bool(self._trials) and self._trials[self._reply.trial].notify
 
     def _number_of_levels(self, values: Values) -> Answer:

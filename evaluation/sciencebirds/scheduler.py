@@ -529,9 +529,9 @@ def _next(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     may, exists = _may_load(plan, state) & ~state.lost, jnp.any(_accessible(plan, state))
     same = _limited(plan, state) & _attempts_left(plan, state)
     index = jnp.where(same, state.current.level, _successor(plan, state))
-    new_state = _load_level(plan, state, index, may & exists)
+    new_state, accepted = _load_level(plan, state, index, may & exists)
     new_state = new_state._replace(refused=new_state.refused | (may & ~exists))
-    number = jnp.where(may & exists, index + 1, 0)
+    number = jnp.where(accepted, index + 1, 0)
     return _outcome(new_state, jnp.where(state.lost, NO_ANSWER, number))
 
 
@@ -546,35 +546,50 @@ def _load(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     is_accessible = inside & accessible[jnp.clip(looked_up, 0, size - 1)]
     current = (index == state.current.level) & _attempts_left(plan, state)
     in_order = selection | current | (index == _successor(plan, state))
-    may_be = is_accessible & in_order
-    new_state = _load_level(plan, state, index, may & may_be)
+    new_state, accepted = _load_level(plan, state, index, may & is_accessible & in_order)
     new_state = new_state._replace(refused=new_state.refused | (may & limited & ~exists))
     stuck = plan.quirks.off_by_one & ~selection & (state.current.level < 0)
     state = _select(stuck, state, new_state)
-    return _outcome(state, jnp.where(state.lost | stuck, NO_ANSWER, may & may_be))
+    return _outcome(state, jnp.where(state.lost | stuck, NO_ANSWER, accepted))
 
 
 def _restart(plan: TrialPlan, state: RunState, value: Array) -> Outcome:
     """Load the current level once more."""
-    accepted = _may_load(plan, state) & ~state.lost & _attempts_left(plan, state)
-    return _outcome(_load_level(plan, state, state.current.level, accepted), accepted)
+    allowed = _may_load(plan, state) & ~state.lost & _attempts_left(plan, state)
+    return _outcome(*_load_level(plan, state, state.current.level, allowed))
 
 
-def _load_level(plan: TrialPlan, state: RunState, index: Array, accepted: Array) -> RunState:
-    """Load a level, which takes an attempt and breaks off the one that is played."""
-    broken_off = plan.per_episode & (state.status == PLAYING)
-    number = broken_off.astype(jnp.int32) + plan.quirks.count_loads
-    state = _interact(plan, state, jnp.where(accepted, number, 0))
-    current = state.current
-    takes = accepted & _limited(plan, state)
-    place = jnp.maximum(index, 0)
-    return state._replace(
+def _load_level(
+    plan: TrialPlan, state: RunState, index: Array, allowed: Array
+) -> tuple[RunState, Array]:
+    """Leave the current level and load one, which takes an attempt.
+
+    The level that is left counts first. If that makes a question or an announcement due, no level
+    is loaded.
+
+    Returns:
+      (state, whether a level was loaded).
+    """
+    playing = state.status == PLAYING
+    number = (plan.per_episode & playing).astype(jnp.int32) + plan.quirks.count_loads
+    counted = _interact(plan, state, jnp.where(allowed, number, 0))
+    status = jnp.where(allowed & playing, MAIN_MENU, state.status)
+    left = _due(plan, counted._replace(status=status))
+    # In the original, a level that counts by its load is played even if that meets a limit.
+    always = (plan.quirks.load_always & playing) | plan.quirks.count_loads
+    free = (left.pending == 0) & ~left.asked
+    ended = (left.pending == NEW_TRIAL) | (left.pending == EVALUATION_TERMINATED)
+    accepted = allowed & (free | always) & ~ended
+    current = left.current
+    takes = accepted & _limited(plan, left)
+    loaded = left._replace(
         current=current._replace(
             level=jnp.where(accepted, index, current.level),
-            remaining=current.remaining.at[place].add(-takes.astype(jnp.int32)),
+            remaining=current.remaining.at[jnp.maximum(index, 0)].add(-takes.astype(jnp.int32)),
         ),
-        status=jnp.where(accepted, PLAYING, state.status),
+        status=jnp.where(accepted, PLAYING, left.status),
     )
+    return loaded, accepted
 
 
 def _likelihood(plan: TrialPlan, state: RunState, value: Array) -> Outcome:

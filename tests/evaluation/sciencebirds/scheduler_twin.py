@@ -180,6 +180,10 @@ class Twin:
             return 0
         if self.per_episode and self.status == PLAYING:
             self.interact()
+            self.status = MENU
+            self.check()
+            if self.asked or self.pending:
+                return 0
         run.used[index] += 1
         run.current = index
         self.status = PLAYING

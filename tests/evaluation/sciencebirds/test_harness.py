@@ -156,6 +156,90 @@ def test_before_the_first_level_of_a_set_nothing_of_the_last_one_is_shown():
     assert answers() == [0, {"shots": 0}, *pictures, [{"shots": 0}], [{"level": 3}]]
 
 
+def test_after_a_test_nothing_is_shown_before_a_level_is_loaded():
+    what = evaluation(trial(2, [level_set(1, novelty=3)], interactions=1, notify=True))
+    run = Run(what)
+    run.begin()
+    run.ask("load_next"), run.shoot()
+    run.begin()
+    run.ask("load_next"), run.shoot()
+    assert run.ask("hint", level=1) == [{"level": 3}]
+    assert run.begin() == [10]
+    names = ("score", "novelty_info", "ground_truth", "screenshot", "initial_screenshot", "batch")
+    answers = [run.ask(name) for name in names] + [run.ask("hint", level=1)]
+    assert answers == [0, 0, {}, codec.NO_PICTURE, codec.NO_PICTURE, [], []]
+
+
+@pytest.mark.parametrize("what", [trial(1), trial(1, executions=2), trial(1, [1])])
+def test_the_last_level_is_shown_until_the_next_set_is_begun(what):
+    run = Run(evaluation(what))
+    run.begin()
+    run.ask("load_next"), run.shoot()
+    assert run.state in (8, 11, 13)
+    assert (run.ask("score"), run.ask("ground_truth")) == (10, {"shots": 1})
+    if run.state != 13:
+        run.ask("ready")
+        assert (run.ask("score"), run.ask("ground_truth")) == (0, {})
+
+
+def test_the_last_level_of_a_trial_without_hints_stays_without_at_the_next_announcement():
+    trials = trial(level_set(1, novelty=3)), trial(1, notify=True)
+    run = Run(evaluation(*trials))
+    run.begin()
+    run.ask("load_next"), run.shoot()
+    assert run.state == 11
+    assert (run.ask("novelty_info"), run.ask("hint", level=1)) == (-1, [])
+
+
+def test_a_limit_that_is_met_during_a_shot_counts_after_it():
+    class SlowGame(ShotGame):
+        def shoot(self, action):
+            run.clock.advance(0.5)
+            return super().shoot(action)
+
+    def play(seconds, name, **values):
+        """Begin a level with a limit of 10 s and let `seconds` pass before a request."""
+        run.harness._game = run.game = SlowGame(shots=9)
+        run.begin()
+        run.ask("load_next")
+        run.clock.advance(seconds)
+        return run.ask(name, **values)
+
+    shot = {"x": 1, "y": 0, "t1": 0, "t2": 0}
+    requests = (
+        (9.8, "shoot", shot, 1, 1),
+        (9.8, "shoot_and_record", {**shot, "frequency": 1}, [{"shots": 1}], 1),
+        (9.2, "shoot_sequence", {"shots": ((1, 0, 0, 0),) * 3}, [1, 1, 0], 2),
+    )
+    for seconds, name, values, expected, fired in requests:
+        run = Run(evaluation(trial(level_set(3, time=10))))
+        assert play(seconds, name, **values) == expected
+        assert run.game.fired == fired
+        assert run.state == 13
+
+
+@pytest.mark.parametrize("tests", [(), [1]])
+def test_a_level_that_a_load_leaves_at_a_limit_has_its_row(files, tests):
+    what = evaluation(trial(level_set(4, interactions=1), tests), trial(level_set(1, first=90)))
+    run = Run(what, shots=3, results=files, per_episode=True)
+    run.begin()
+    run.ask("load_next"), run.shoot()
+    assert run.ask("load_next") == 0
+    _, row = table(files, 0, "EvaluationData.csv")
+    assert row[1:4] == ["1", "10", "Playing"]
+
+
+def test_a_question_that_a_load_causes_is_about_the_level_that_was_left(files):
+    what = evaluation(trial(2), step=1, in_training=True)
+    run = Run(what, shots=3, results=files, per_episode=True)
+    run.begin()
+    run.ask("load_next"), run.shoot(), run.ask("load_next")
+    assert run.state == 12
+    run.likelihood()
+    _, row = table(files, 0, "Likelihood.csv")
+    assert row[1] == "1"
+
+
 def test_won_and_lost():
     run = Run(evaluation(trial(level_set(2, attempts=0))))
     run.begin()

@@ -434,6 +434,48 @@ def test_levels_as_interactions():
     assert run.state == 13
 
 
+LIMITED = level_set(4, interactions=2, attempts=3)
+
+
+@pytest.mark.parametrize("request_name", ["load_next", "load_level", "restart"])
+@pytest.mark.parametrize(
+    ("what", "announced"),
+    [
+        (evaluation(trial(LIMITED), trial(1)), 11),
+        (evaluation(trial(LIMITED)), 13),
+        (evaluation(trial(LIMITED, [1])), 8),
+    ],
+)
+def test_a_load_that_meets_a_limit_leaves_the_level_and_loads_none(what, announced, request_name):
+    run = Run(what, shots=3, per_episode=True)
+    run.begin()
+    assert run.ask("load_next") == run.ask("load_next") == 1
+    values = {"level": 2} if request_name == "load_level" else {}
+    assert run.ask(request_name, **values) == 0
+    assert run.state == announced
+    assert len(run.game.loaded) == 2
+    assert run.shoot() == 0
+
+
+def test_a_question_about_a_level_that_is_left_comes_before_the_next_level():
+    run = Run(evaluation(trial(3), step=1, in_training=True), shots=3, per_episode=True)
+    run.begin()
+    assert run.ask("load_next") == 1
+    assert run.ask("load_next") == 0
+    assert run.state == 12
+    run.likelihood()
+    assert run.state == MAIN_MENU
+    assert run.ask("load_next") == 2
+
+
+def test_a_refused_load_leaves_no_level():
+    run = Run(evaluation(trial(level_set(2, interactions=1))), shots=3, per_episode=True)
+    run.begin()
+    run.ask("load_next")
+    assert run.ask("load_level", level=7) == run.ask("restart") == 0
+    assert run.state == PLAYING
+
+
 # --- what the original does otherwise --------------------------------------------------------
 
 B = TRACES["B"][0]
@@ -526,6 +568,26 @@ def test_loads_dodge_a_checkpoint():
         run.ask("load_next")
         run.shoot()  # a test is due
         assert run.ask("load_next") == expected
+
+
+@pytest.mark.requirement(48)
+def test_a_load_that_counts_is_played_unless_it_ends_the_execution():
+    for tests, number, announced in (((), 0, 11), ([1], 2, PLAYING)):
+        what = evaluation(trial(level_set(3, interactions=3), tests), trial(1))
+        run = Run(what, quirks=["count_loads"])
+        run.begin()
+        assert (run.ask("load_next"), run.shoot()) == (1, 1)
+        assert (run.ask("load_next"), run.state) == (number, announced)
+
+
+@pytest.mark.requirement(48)
+def test_a_load_that_counts_may_ask_for_novelty_while_its_level_runs():
+    what = evaluation(trial(2), step=1, in_training=True)
+    run = Run(what, quirks=["count_loads"])
+    run.begin()
+    assert (run.ask("load_next"), run.state) == (1, 12)
+    run.likelihood()
+    assert run.state == PLAYING
 
 
 # --- lanes -----------------------------------------------------------------------------------
