@@ -15,6 +15,7 @@ from evaluation.addresses import check_port
 from evaluation.clock import Clock, SystemClock
 from evaluation.closing import Closing
 from evaluation.gvgai import protocol
+from evaluation.gvgai.phases import Call
 from evaluation.gvgai.protocol import ClientLine, LineBuffer
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
@@ -32,6 +33,10 @@ CHUNK = 65_536  # bytes read at a time
 
 class ClientGone(Exception):
     """The other end has closed the connection, is silent or sends too long a line."""
+
+
+class ClientLeft(ClientGone):
+    """The other end has closed the connection."""
 
 
 class Connection:
@@ -71,7 +76,7 @@ class Connection:
             except BlockingIOError:
                 self._wait_for_room(min(remaining, LOOK_SECONDS))
             except OSError as error:
-                raise ClientGone(f"a message was not taken: {error}") from error
+                raise ClientLeft(f"a message was not taken: {error}") from error
 
     def _wait_for_room(self, seconds: float) -> None:
         """Wait until the socket takes data, or for `seconds`."""
@@ -112,9 +117,9 @@ class Connection:
         except BlockingIOError:
             return
         except OSError as error:
-            raise ClientGone(f"the connection broke: {error}") from error
+            raise ClientLeft(f"the connection broke: {error}") from error
         if not data:
-            raise ClientGone("the other end closed the connection")
+            raise ClientLeft("the other end closed the connection")
         try:
             self._lines += self._buffer.feed(data)
         except protocol.TooLong as error:
@@ -137,7 +142,7 @@ class TrackServer(Closing):
       first_lifetime: number of the first client's lifetime; the next ones count on.
 
     Attributes:
-      trial: of the client that plays or played last; None before the first.
+      trial: of the client that plays or played last; None while the next one is awaited.
 
     Raises:
       ValueError: a number out of bounds.
@@ -183,15 +188,20 @@ class TrackServer(Closing):
     ) -> Iterator[TrackLifetime]:
         """Wait for clients, one after the other; yield the trial of each.
 
+        A client that leaves before it has answered START, as a check of the port does, has no
+        trial and is not counted.
+
         Args:
           sessions: number of clients; None for any number, until `stop`.
           announcer: called with results and phases.
         """
         served = 0
         while not self._stop.is_set() and (sessions is None or served < sessions):
+            self.trial = None
             stream = self._next_client()
-            if stream is not None:
-                yield self._play(stream, announcer)
+            trial = None if stream is None else self._play(stream, announcer)
+            if trial is not None:
+                yield trial
                 served += 1
 
     def stop(self) -> None:
@@ -210,8 +220,8 @@ class TrackServer(Closing):
         except OSError:  # no client, or it is gone again
             return None
 
-    def _play(self, stream: socket.socket, announcer: Announcer | None) -> TrackLifetime:
-        """Let a client play the track."""
+    def _play(self, stream: socket.socket, announcer: Announcer | None) -> TrackLifetime | None:
+        """Let a client play the track; None if it leaves before it has answered START."""
         connection = Connection(stream, self._clock, protocol.LONGEST_REPLY)
         connection.watch(self._listener, self._refuse)
         self.trial = trial = TrackLifetime(
@@ -222,14 +232,17 @@ class TrackServer(Closing):
             lifetime=self._lifetime,
             agent="client",
         )
-        self._lifetime += 1
         try:
             self._converse(connection, trial)
         except ClientGone as gone:
-            self._warn(f"client of lifetime {self._lifetime - 1} hung up on: {gone}")
+            if isinstance(gone, ClientLeft) and trial.call == Call.START:
+                self._warn("a client that left before it answered START is not counted")
+                return None
+            self._warn(f"client of lifetime {self._lifetime} hung up on: {gone}")
             trial.hang_up(str(gone))
         finally:
             connection.close()
+        self._lifetime += 1
         return trial
 
     def _converse(self, connection: Connection, trial: TrackLifetime) -> None:

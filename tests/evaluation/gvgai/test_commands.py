@@ -14,7 +14,7 @@ import pytest
 
 from evaluation import cli, records
 from evaluation.gvgai.results import read_results
-from evaluation.gvgai.server import LOOPBACK
+from evaluation.gvgai.server import LOOPBACK, TrackServer
 from evaluation.gvgai.track import default_track, loads
 from tests.evaluation.gvgai.scripted import track
 from tests.evaluation.gvgai.wire import Peer
@@ -129,6 +129,28 @@ def test_several_clients_have_a_directory_each(files, capsys):
     assert [r.aborted for r in read_results(out / "0" / "results.jsonl")] == [True]
     assert len(read_results(out / "1" / "results.jsonl")) == 4
     assert "ended early: no more replies" in capsys.readouterr().err
+
+
+def test_a_server_that_is_ended_between_clients_keeps_their_records_apart(files, monkeypatch):
+    out, port, next_client = files / "served", free_port(), TrackServer._next_client
+    waits = []
+
+    def interrupted(server):
+        if server._lifetime:
+            waits.append(server._lifetime)
+            raise KeyboardInterrupt
+        return next_client(server)
+
+    monkeypatch.setattr(TrackServer, "_next_client", interrupted)
+    words = ("--track", files / "track.json", "--port", port, "--out", out, "--sessions", "2")
+    connecting = ("connect", "--agent", files / "agent.py", "--port", port)
+    thread = threading.Thread(target=_until_it_listens, args=(lambda: run(*connecting),))
+    thread.start()
+    assert run("serve", *words) == 130
+    thread.join()
+    assert waits == [1]
+    assert (out / "0" / "records.parquet").exists()
+    assert not (out / "1" / "records.parquet").exists()
 
 
 @pytest.mark.slow
