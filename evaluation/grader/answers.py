@@ -1,14 +1,58 @@
-"""Messages of a connection, received piece by piece, so that a part of one does not block."""
+"""Messages of a connection, sent and received piece by piece, so that none of them blocks."""
 
 import os
+import selectors
 import struct
 from multiprocessing.connection import Connection
 from typing import Final
 
 _SIZE: Final = struct.Struct("!i")
 """Size of a message, before it; of larger ones than 2 GiB it is negative."""
+_LARGE_SIZE: Final = struct.Struct("!iQ")
+"""A negative number, and the size of a message that is larger than 2 GiB."""
 PIECE: Final = 1 << 16
-"""Most bytes that are received at once."""
+"""Most bytes that are sent or received at once."""
+
+
+class CallWriter:
+    """Sends what the other end of a connection receives by `recv_bytes`.
+
+    Args:
+      connection: to write to; nothing else may write to it. It no longer blocks.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._descriptor = connection.fileno()
+        self._waiting: list[memoryview] = []
+        os.set_blocking(self._descriptor, False)
+
+    def put(self, message: bytes) -> None:
+        """Add a message, which `sent` sends."""
+        small = len(message) < 1 << 31
+        size = _SIZE.pack(len(message)) if small else _LARGE_SIZE.pack(-1, len(message))
+        self._waiting += [memoryview(size), memoryview(message)]
+
+    def sent(self, seconds: float) -> bool:
+        """Send what fits, and wait at most so long for room; return whether all is sent.
+
+        Raises:
+          OSError: the other end has closed the connection.
+        """
+        while self._waiting:
+            try:
+                count = os.write(self._descriptor, self._waiting[0][:PIECE])
+            except BlockingIOError:
+                self._await_room(seconds)
+                return False
+            self._waiting[0] = self._waiting[0][count:]
+            if not self._waiting[0]:
+                del self._waiting[0]
+        return True
+
+    def _await_room(self, seconds: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._descriptor, selectors.EVENT_WRITE)
+            selector.select(seconds)
 
 
 class AnswerReader:

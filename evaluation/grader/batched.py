@@ -19,8 +19,8 @@ class VectorTestCase(ReinforcementLearningTestCase):
     The agent is reset once. It then gets the states of all lanes, (L, ...), and returns L actions.
     An agent that treats each lane as a single state, and remembers nothing between episodes, gets
     exactly the result of sequential episodes. The evaluator gets the episodes in order when all
-    are over, and has the time limit once more for them. After an error, or at the end of the time
-    limit, each episode counts up to its last step.
+    are over, and its time counts as well. After an error, or at the end of the time limit, each
+    episode counts up to its last step.
 
     Args:
       t_max: most steps of an episode.
@@ -93,7 +93,10 @@ class VectorTestCase(ReinforcementLearningTestCase):
             self._tell(batch)
 
     def _tell(self, batch: "_LaneSteps") -> None:
-        """Pass all episodes to the evaluator, one after the other."""
+        """Pass all episodes to the evaluator, one after the other.
+
+        The alarm begins anew, so that none of them is lost if the time limit is over.
+        """
         begin_anew(self.time_limit)
         if _knows_batches(self.evaluator):
             self.evaluator.add_episodes(batch.table(), batch.lengths)

@@ -9,7 +9,6 @@ from evaluation import memory
 from evaluation.clock import Clock, SystemClock
 from evaluation.grader import environments
 from evaluation.grader.agent import Agent, CreateAgent
-from evaluation.grader.alarm import backstop
 from evaluation.grader.environments import SEED_ORDERS, Seeding, SeedOrder
 from evaluation.grader.evaluators import Evaluator
 from evaluation.grader.hosting import limited
@@ -96,8 +95,7 @@ class TestCase(ABC):
         """
         try:
             self.evaluator.error = None  # of an earlier run
-            limits = self._limits()
-            with limited(limits, create_agent, self._agent_init) as agent, backstop(limits):
+            with limited(self._limits(), create_agent, self._agent_init) as agent:
                 self.run(agent)
         except (Exception, SystemExit) as error:
             self.evaluator.terminate(error)

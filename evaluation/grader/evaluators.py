@@ -100,14 +100,19 @@ class RewardEvaluator(BatchEvaluator):
         """Add L episodes; sums are made in the order of `step`, in double precision.
 
         Raises:
-          ValueError: a reward is not a finite number.
+          ValueError: a reward is not a finite number. Its episode counts up to it, later ones do
+            not.
         """
-        mask = np.arange(len(rewards))[:, None] < lengths
+        counted = np.where(np.arange(len(rewards))[:, None] < lengths, rewards, 0.0)
+        finite = np.logical_and.accumulate(np.isfinite(counted), axis=0)
         total = np.zeros(len(lengths))
-        for reward, counts in zip(rewards, mask, strict=True):
-            total += np.where(counts, reward, 0.0)
-        if not np.isfinite(total).all():
-            raise ValueError("a reward is not a finite number")
+        for reward, is_finite in zip(counted, finite, strict=True):
+            total += np.where(is_finite, reward, 0.0)
+        broken = np.flatnonzero(~finite.all(axis=0))
+        if len(broken):
+            lane = broken[0]
+            self.returns += total[: lane + 1].tolist()
+            _check_finite(float(counted[np.argmin(finite[:, lane]), lane]))
         self.returns += total.tolist()
 
     def get_result(self) -> EvaluationResult:
@@ -153,6 +158,10 @@ def _reward(full_state: FullState) -> float:
     except (TypeError, ValueError) as error:
         type_name = type(full_state["reward"]).__name__
         raise ValueError(f"reward is a {type_name}; it must be a number") from error
+    _check_finite(reward)
+    return reward
+
+
+def _check_finite(reward: float) -> None:
     if not math.isfinite(reward):
         raise ValueError(f"reward is {reward}; it must be a finite number")
-    return reward

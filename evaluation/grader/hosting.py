@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from evaluation.grader.agent import Agent, CreateAgent, checked_agent
+from evaluation.grader.alarm import backstop
 from evaluation.grader.limits import Deadline, Host, LimitedAgent, Limits
 from evaluation.grader.processes import ProcessHost
 from evaluation.grader.threads import ThreadHost
@@ -38,8 +39,9 @@ def limited(
         return
     with _host(limits, create_agent, agent_init) as host:
         host.deadline = Deadline(limits)
-        host.create()
-        yield LimitedAgent(host)
+        with backstop(limits):
+            host.create()
+            yield LimitedAgent(host)
         host.deadline.check()
 
 

@@ -133,7 +133,11 @@ class Host(ABC):
 
     @abstractmethod
     def _send(self, method: str, arguments: tuple[object, ...]) -> None:
-        """Send a call of a method; `CREATE` makes the agent."""
+        """Send a call of a method; `CREATE` makes the agent.
+
+        Raises:
+          TimeoutException: the time is over before the call is taken.
+        """
 
     @abstractmethod
     def _has_answer(self, seconds: float) -> bool:

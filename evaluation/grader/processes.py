@@ -10,7 +10,7 @@ from typing import Any, Self
 from evaluation.clock import Clock, SystemClock
 from evaluation.grader import child
 from evaluation.grader.agent import CreateAgent
-from evaluation.grader.answers import AnswerReader
+from evaluation.grader.answers import AnswerReader, CallWriter
 from evaluation.grader.containment import end_session
 from evaluation.grader.exceptions import AgentError
 from evaluation.grader.limits import POLL, Host
@@ -58,7 +58,7 @@ class ProcessHost(Host):
             ) from error
         context = multiprocessing.get_context("spawn")
         self._connection, self._other_end = context.Pipe()
-        self._answers = AnswerReader(self._connection)
+        self._answers, self._calls = AnswerReader(self._connection), CallWriter(self._connection)
         arguments = (self._other_end, self._order, memory_limit)
         self._process = context.Process(target=child.serve, args=arguments, daemon=True)
         self._start_limit = start_limit
@@ -117,7 +117,9 @@ class ProcessHost(Host):
         except Exception as error:
             raise TypeError(f"the agent's process cannot be sent the state: {error}") from error
         try:
-            self._connection.send_bytes(message)
+            self._calls.put(message)
+            while not self._calls.sent(self.deadline.patience()):
+                self.deadline.check()
         except OSError as error:
             raise self._death() from error
 

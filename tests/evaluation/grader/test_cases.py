@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from typing import ClassVar
 
@@ -252,8 +253,22 @@ def test_many_episodes_at_once_sum_up_the_same():
                     one.step({"reward": reward})
             many.add_episodes(rewards, lengths)
             assert many.get_result().get_json() == one.get_result().get_json()
-    with pytest.raises(ValueError, match="not a finite number"):
-        RewardEvaluator().add_episodes(np.full((1, 1), np.nan), np.array([1]))
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf])
+def test_many_episodes_at_once_end_at_a_reward_as_one_after_the_other(reward):
+    rewards = np.arange(12.0).reshape(3, 4)
+    rewards[1, 2], rewards[0, 3], rewards[2, 0] = reward, math.nan, math.nan
+    lengths = np.array([2, 3, 3, 3])  # the first reward that counts and is not finite is [1, 2]
+    one, many = RewardEvaluator(), RewardEvaluator()
+    with pytest.raises(ValueError) as expected:
+        for lane, length in enumerate(lengths):
+            one.reset()
+            for step_reward in rewards[:length, lane]:
+                one.step({"reward": step_reward})
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(expected.value))}$"):
+        many.add_episodes(rewards, lengths)
+    assert many.returns == one.returns == [4.0, 15.0, 2.0]
 
 
 @pytest.mark.requirement(56)

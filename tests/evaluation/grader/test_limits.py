@@ -1,5 +1,8 @@
 """Limits of time and memory: in any thread, without signals, and never a suite that hangs."""
 
+import contextlib
+import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -22,8 +25,10 @@ from evaluation.grader import (
     alarm,
     batched,
     child,
+    hosting,
     processes,
 )
+from evaluation.grader.answers import PIECE, CallWriter
 from evaluation.grader.limits import Limits
 from tests.evaluation.grader import players
 from tests.evaluation.grader.worlds import OldCartPole, lanes_of
@@ -263,6 +268,28 @@ def test_an_environment_that_hangs_is_interrupted(monkeypatch):
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+def test_the_alarm_counts_from_the_construction_of_the_agent(monkeypatch):
+    events = []
+
+    @contextlib.contextmanager
+    def noted(limits):
+        events.append(("alarm", limits.seconds))
+        yield
+        events.append("no alarm")
+
+    class Noted(players.Always):
+        def __init__(self):
+            events.append("construction")
+
+        def reset(self):
+            events.append("reset")
+
+    monkeypatch.setattr(hosting, "backstop", noted)
+    Noted.action = 0
+    assert case_of(30.0, n_runs=1).evaluate(Noted).error is None
+    assert events == [("alarm", 30.0), "construction", "reset", "no alarm"]
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no alarms")
 @pytest.mark.parametrize("why", ["no limit", "scripted clock", "another alarm", "another thread"])
 def test_no_alarm_is_set_where_there_should_be_none(why):
@@ -332,6 +359,64 @@ def test_a_process_that_hangs_is_ended(agent, monkeypatch):
     assert result.get_json()["error"] == TIMED_OUT
     assert time.monotonic() - began < 20.0
     assert ended == [-signal.SIGKILL]
+
+
+class RunsOnRequest(ScriptedClock):
+    """Stands still until `running` is set; then each look at it takes a tenth of a second."""
+
+    running = False
+
+    def now(self):
+        if self.running:
+            self.advance(0.1)
+        return super().now()
+
+
+@pytest.mark.requirement(59, 68)
+def test_a_process_that_does_not_take_a_large_state_is_given_up_in_any_thread():
+    clock, results = RunsOnRequest(), []
+
+    class World(OldCartPole):
+        def step(self, action):
+            for process in multiprocessing.active_children():
+                os.kill(process.pid, signal.SIGSTOP)
+            clock.running = True
+            return np.zeros(1 << 20), 1.0, False, {}
+
+    case = case_of(5.0, isolate=True, clock=clock)
+    case.env = World(STARTS)
+    thread = threading.Thread(target=lambda: results.append(case.evaluate(players.Always)))
+    thread.daemon = True
+    thread.start()
+    thread.join(60.0)
+    for process in multiprocessing.active_children():
+        process.kill()  # of a case that goes on
+    (result,) = results
+    assert result.get_json()["error"] == TIMED_OUT
+    assert result.results == {"total_episodes": 1, "total_steps": 1}
+
+
+def test_a_message_is_sent_in_pieces_as_the_other_end_takes_it():
+    ours, theirs = multiprocessing.Pipe()
+    with ours, theirs:
+        messages = [bytes(range(256)) * 40 * PIECE, b"", b"last"]
+        writer = CallWriter(ours)
+        for message in messages:
+            writer.put(message)
+        assert not writer.sent(0.0)
+        received = []
+        thread = threading.Thread(
+            target=lambda: received.extend(theirs.recv_bytes() for _ in messages)
+        )
+        thread.start()
+        while not writer.sent(20.0):
+            pass
+        thread.join()
+        assert received == messages
+        theirs.close()
+        writer.put(b"more")
+        with pytest.raises(BrokenPipeError):
+            writer.sent(0.0)
 
 
 @pytest.mark.requirement(68)
