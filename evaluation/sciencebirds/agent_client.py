@@ -9,17 +9,18 @@ The methods have the names that published agents call, which import it as `clien
 """
 
 import socket
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from evaluation.addresses import check_port
 from evaluation.json_types import JsonObject, JsonValue
-from evaluation.sciencebirds.codec import BY_NAME, DIALECTS, NOTHING_LEFT, Picture, Values
+from evaluation.sciencebirds.codec import BY_NAME, DIALECTS, NOTHING_LEFT, Message, Picture, Values
 from evaluation.sciencebirds.codes import GameState
 
 if TYPE_CHECKING:
     import numpy as np
 
+Reply = TypeVar("Reply")
 Vector = JsonObject
 """Ground truth: the feature vector of the level that is played, {} without one."""
 
@@ -51,6 +52,9 @@ class Header(NamedTuple):
 class AgentClient:
     """A connection to a harness, made by `connect_to_server` or by entering it as a context.
 
+    An error in a request closes the connection, so that a late reply is not taken for that of the
+    next request; `connect_to_server` then makes a new one.
+
     Args:
       host: address of the server.
       port: of the server.
@@ -62,6 +66,7 @@ class AgentClient:
       OSError: from `connect_to_server`, no server listens there.
       Disconnected: from any request, there is no connection, or the server has another client or
         has closed the connection.
+      TimeoutError: from any request, no reply within `timeout`.
     """
 
     def __init__(
@@ -104,12 +109,29 @@ class AgentClient:
         Raises:
           ValueError: fields that the request does not have, or values out of range.
         """
-        message = self._table[BY_NAME[name].code]
-        self._send(message.encode(values))
-        reply = message.read_reply(self._take)
-        if next(iter(reply.values()), None) == NOTHING_LEFT and message.reply[0][1] == "u8":
-            raise Disconnected("the server has another client or stops")
-        return reply
+        message = self._message(name)
+
+        def read() -> Values:
+            reply = message.read_reply(self._take)
+            if message.reply and message.reply[0][1] == "u8":
+                _check_refusal(next(iter(reply.values())))
+            return reply
+
+        return self._exchange(message.encode(values), read)
+
+    def _message(self, name: str) -> Message:
+        """The request of a name in this dialect."""
+        message = BY_NAME[name]
+        return self._table.get(message.code, message)
+
+    def _exchange(self, request: bytes, read: Callable[[], Reply]) -> Reply:
+        """Send a request and read its reply; close the connection on an error."""
+        try:
+            self._send(request)
+            return read()
+        except BaseException:
+            self.disconnect_from_server()
+            raise
 
     def _line(self) -> socket.socket:
         if self._socket is None:
@@ -166,7 +188,7 @@ class AgentClient:
             "novel": novelty_likelihood,
             "non_novel": non_novelty_likelihood,
         }
-        message = self._table[BY_NAME["report_likelihood"].code]
+        message = self._message("report_likelihood")
         if len(message.fields) > len(values):
             values |= {
                 "ids": tuple(ids),
@@ -240,15 +262,21 @@ class AgentClient:
         if polar:
             name = name.replace("shoot", "shoot_polar")
             return bool(self.request(name, radius=x, angle=y, **values)["accepted"])
-        early = "dx" in dict(self._table[BY_NAME[name].code].fields)
+        early = "dx" in dict(self._message(name).fields)
         values |= {"fx": 0, "fy": 0, "dx": x, "dy": y} if early else {"x": x, "y": y}
         return bool(self.request(name, **values)["accepted"])
 
     def shoot_sequence(self, shots: Sequence[tuple[int, int]]) -> list[bool]:
         """Act up to 16 times; False for each one that is refused."""
-        message = BY_NAME["shoot_sequence"]
-        self._send(message.encode({"shots": [(x, y, 0, 0) for x, y in shots]}))
-        return [bool(byte) for byte in self._take(len(shots))]
+        values = {"shots": [(x, y, 0, 0) for x, y in shots]}
+
+        def read() -> list[bool]:
+            answers = self._take(len(shots))
+            for answer in answers:
+                _check_refusal(answer)
+            return [bool(answer) for answer in answers]
+
+        return self._exchange(self._message("shoot_sequence").encode(values), read)
 
     def shoot_and_record_ground_truth(
         self, x: int, y: int, t1: int = 0, t2: int = 0, frequency: int = 1
@@ -307,6 +335,11 @@ class AgentClient:
     def set_game_simulation_speed(self, simulation_speed: int) -> bool:
         """Do nothing: time passes by actions."""
         return bool(self.request("set_speed", speed=simulation_speed)["accepted"])
+
+
+def _check_refusal(answer: int) -> None:
+    if answer == NOTHING_LEFT:
+        raise Disconnected("the server has another client or stops")
 
 
 def _picture_and_vector(reply: Values) -> "tuple[np.ndarray, Vector]":

@@ -142,3 +142,79 @@ def test_a_client_connects_where_it_is_told_and_once(monkeypatch):
     assert connected == [(("host", 7), 9.0), (option, 1), "closed"]
     with pytest.raises(agent_client.Disconnected, match="there is no connection"):
         client.get_game_state()
+
+
+class Line:
+    """A connection with scripted answers, some of them errors."""
+
+    def __init__(self, answers):
+        self.answers, self.sent, self.closed = iter(answers), [], False
+
+    def setsockopt(self, *_):
+        pass
+
+    def sendall(self, data):
+        self.sent.append(data)
+
+    def recv(self, size):
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        assert len(answer) <= size
+        return answer
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [([b"\0\0", TimeoutError()], TimeoutError), ([b"\0", b""], agent_client.Disconnected)],
+)
+def test_an_error_ends_the_connection_and_the_next_one_is_new(monkeypatch, answers, error):
+    """A reply that comes late is not taken for that of the next request."""
+    lines = [Line(answers), Line([bytes(3), b"\x4d"])]
+    connections = iter(lines)
+    monkeypatch.setattr(agent_client.socket, "create_connection", lambda *_: next(connections))
+    client = AgentClient()
+    client.connect_to_server()
+    with pytest.raises(error):
+        client.get_current_score()
+    assert lines[0].closed
+    with pytest.raises(agent_client.Disconnected, match="call connect_to_server"):
+        client.get_current_score()
+    client.connect_to_server()
+    assert client.get_current_score() == 77
+    assert [line.closed for line in lines] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"), [("restart_level", ()), ("shoot_sequence", ([(1, 0)],))]
+)
+def test_a_refusal_is_no_answer(monkeypatch, method, arguments):
+    line = Line([bytes([codec.NOTHING_LEFT])])
+    monkeypatch.setattr(agent_client.socket, "create_connection", lambda *_: line)
+    client = AgentClient()
+    client.connect_to_server()
+    with pytest.raises(agent_client.Disconnected, match="another client"):
+        getattr(client, method)(*arguments)
+    assert line.closed
+
+
+def test_values_that_cannot_be_sent_leave_the_connection_open(monkeypatch):
+    line = Line([bytes(4)])
+    monkeypatch.setattr(agent_client.socket, "create_connection", lambda *_: line)
+    client = AgentClient()
+    client.connect_to_server()
+    with pytest.raises(ValueError, match="set_speed"):
+        client.set_game_simulation_speed(-1)
+    assert client.get_current_score() == 0
+
+
+def test_a_request_without_a_reply_waits_for_none(monkeypatch):
+    line = Line([])
+    monkeypatch.setattr(agent_client.socket, "create_connection", lambda *_: line)
+    client = AgentClient()
+    client.connect_to_server()
+    assert client.request("report_groups", likelihoods=(0.5,)) == {}
+    assert line.sent == [codec.BY_NAME["report_groups"].encode({"likelihoods": (0.5,)})]

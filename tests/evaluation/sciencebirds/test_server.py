@@ -329,6 +329,26 @@ def test_a_second_client_is_refused_politely():
         assert "refused a second client" in notes
 
 
+def test_a_client_that_was_refused_connects_again():
+    with serving(evaluation(trial(1)), shots=3) as (server, _, _):
+        with connect(server) as first:
+            first.get_game_state()
+            second = connect(server)
+            with pytest.raises(Disconnected):
+                second.shoot_sequence([(1, 0)])
+        for _ in range(2000):  # until the server has taken notice of the end
+            second.connect_to_server()
+            try:
+                assert second.get_game_state() == GameState.NEWTRIAL
+                break
+            except Disconnected:
+                time.sleep(0.01)
+        with second:
+            assert second.report_novelty_likelihood(0.5, 0.5)
+            assert second.request("report_groups", likelihoods=(0.5, 0.25)) == {}
+            assert second.get_game_state() == GameState.NEWTRIAL
+
+
 @pytest.mark.parametrize("sent", [b"", b"\x42\x3f", b"\x0c"])
 def test_a_silent_client_is_disconnected(sent):
     with serving(evaluation(trial(1)), idle_limit=300) as (server, clock, notes):
