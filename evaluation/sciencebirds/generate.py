@@ -224,28 +224,27 @@ def _test_sets(
     meta_trial: MetaTrial, training_time: int, draw: _Draw, options: GenerateOptions
 ) -> Iterator[LevelSet]:
     """Draw the test sets of a trial in their order."""
-    kinds = _test_kinds(meta_trial, training_time, options)
+    places = _test_places(meta_trial, training_time, options)
     if not meta_trial.ordered:
-        draw.shuffle(kinds)
-    amounts = {each: draw.between(*each.amount) for each in meta_trial.tests}
-    if sum(amounts[kind] for kind in kinds) > MAX_LEVELS:
+        draw.shuffle(places)
+    amounts = [draw.between(*each.amount) for each in meta_trial.tests]
+    if sum(amounts[place] for place in places) > MAX_LEVELS:
         raise ValueError(
             f"the test sets of a trial hold more than {MAX_LEVELS} levels; give checkpoints more "
             "time and interactions"
         )
     bags: dict[tuple[int, int], _Bag] = {}
-    for kind in kinds:
-        numbers = _without_replacement(kind, amounts[kind], bags, draw)
-        levels = _levels(kind, numbers, _kinds(kind, len(numbers)))
-        yield LevelSet(kind.limits, tuple(draw.shuffle(levels)))
+    for place in places:
+        pool_set = meta_trial.tests[place]
+        numbers = _without_replacement(pool_set, amounts[place], bags, draw)
+        levels = _levels(pool_set, numbers, _kinds(pool_set, len(numbers)))
+        yield LevelSet(pool_set.limits, tuple(draw.shuffle(levels)))
 
 
-def _test_kinds(
-    meta_trial: MetaTrial, training_time: int, options: GenerateOptions
-) -> list[PoolSet]:
-    """One entry a test set, in the order of the document."""
+def _test_places(meta_trial: MetaTrial, training_time: int, options: GenerateOptions) -> list[int]:
+    """Place in `meta_trial.tests` of the entry of each test set, in the order of the document."""
     if options.test_sets == "each_once":
-        return list(meta_trial.tests)
+        return list(range(len(meta_trial.tests)))
     total = total_test_sets(
         training_time,
         meta_trial.checkpoint_time,
@@ -259,17 +258,24 @@ def _test_kinds(
             f"a trial would have {sum(counts)} test sets; give checkpoints more time and "
             "interactions"
         )
-    return [
-        each for each, count in zip(meta_trial.tests, counts, strict=True) for _ in range(count)
-    ]
+    return [place for place, count in enumerate(counts) for _ in range(count)]
 
 
 def _without_replacement(
     pool_set: PoolSet, amount: int, bags: dict[tuple[int, int], "_Bag"], draw: _Draw
 ) -> list[int]:
-    """Draw numbers of levels that no other test set of the trial has, while there are any."""
+    """Draw different numbers, which no earlier test set of the trial has while there are any."""
     bag = bags.setdefault((pool_set.novelty_level, pool_set.novelty_type), _Bag(draw))
-    return [bag.take() for _ in range(min(amount, draw.pool))]
+    numbers: dict[int, None] = {}
+    repeated = []  # in a bag that was refilled
+    while len(numbers) < min(amount, draw.pool):
+        number = bag.take()
+        if number in numbers:
+            repeated.append(number)
+        numbers[number] = None
+    for number in repeated:
+        bag.put_back(number)
+    return list(numbers)
 
 
 class _Bag:
@@ -291,6 +297,11 @@ class _Bag:
         self._moved[place] = self._moved.pop(last, last)
         self._remaining = last
         return number
+
+    def put_back(self, number: int) -> None:
+        """Return a number to the bag."""
+        self._moved[self._remaining] = number
+        self._remaining += 1
 
 
 # Files ------------------------------------------------------------------------------------------

@@ -176,6 +176,28 @@ def test_levels_of_tests_do_not_repeat_while_there_are_others():
     assert [len(each.levels) for each in sets] == [5] * 7
 
 
+def test_a_test_set_never_has_a_level_twice():
+    """Seven sets of six of ten levels: most sets use up one round of the pool and begin another."""
+    options = generate.GenerateOptions(pool=10)
+    tests = (PoolSet(0, 1, (6, 6), percentage=100),)
+    for seed in MANY:
+        sets = drawn(seed, options=options, tests=tests).trials[0].tests
+        numbers = [[level.number for level in each.levels] for each in sets]
+        assert [len(set(each)) for each in numbers] == [6] * 7
+        times = Counter(number for each in numbers for number in each)
+        assert set(times.values()) <= {3, 4, 5} and len(times) == 10
+
+
+@pytest.mark.requirement(45)
+def test_each_entry_of_tests_has_its_draw_of_an_amount():
+    entry = PoolSet(0, 1, (1, 1000), percentage=10)
+    different = 0
+    for seed in MANY:
+        first, second = drawn(seed, tests=(entry, entry)).trials[0].tests
+        different += len(first.levels) != len(second.levels)
+    assert different > 40
+
+
 @pytest.mark.requirement(15)
 def test_time_limits_of_levels_add_up():
     training = (PoolSet(1, 1, (4, 4)), PoolSet(2, 1, (3, 3)))
