@@ -32,7 +32,8 @@ SERVE_EXAMPLES = """examples:
   jaxsim sciencebirds serve --config-meta configMeta.xml --seed 1 --trial 0-4
   jaxsim sciencebirds serve --config config.xml --interaction episode --legacy later
 
-Without --config, config.xml is generated beside configMeta.xml, again whenever that has changed.
+Without --config, config.xml is generated beside configMeta.xml, again whenever that, the seed or an
+option of `generate` has changed. With --config, options of `generate` are refused.
 The server ends with exit code 0 when the evaluation has ended and its client is gone. Results are
 files in a directory of DIR named after agent, port and time; every level that is over is on disk.
 When a client has left, the next one continues the evaluation.
@@ -127,7 +128,8 @@ def _add_serve(parts: Commands) -> None:
     serve.add_argument(
         "--trial",
         metavar="K|A-B",
-        help="run these trials only, counted from 0; numbers past the last trial mean the last",
+        help="run these trials only, counted from 0 in the document or in --trial-list; numbers "
+        "past the last trial mean the last",
     )
     serve.add_argument(
         "--trial-list", type=Path, metavar="FILE", help="numbers of these trials, one a line"
@@ -179,6 +181,7 @@ def _generate(arguments: argparse.Namespace) -> int:
     from evaluation.sciencebirds import document, generate
 
     check_output_file("--out", arguments.out)
+    legacy.check_effect(arguments.legacy, legacy.SCHEDULING, "generate")
     options = _options(arguments, legacy.names_of(arguments.legacy))
     meta = _meta(arguments.meta)
     if arguments.overwrite:
@@ -303,12 +306,27 @@ def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple[
     from evaluation.sciencebirds import document, generate
 
     if arguments.config is not None:
+        _check_drawn(arguments)
         return document.load(arguments.config), ""
     meta = _meta(arguments.config_meta)
     config = meta.with_name("config.xml")
     written = generate.refresh(meta, config, arguments.seed, _options(arguments, names))
     message = f"wrote {config} from {meta}, seed {arguments.seed}" if written else ""
     return document.load(config), message
+
+
+def _check_drawn(arguments: argparse.Namespace) -> None:
+    """Refuse options of the generator for trials that are drawn already."""
+    from evaluation.sciencebirds.generate import GenerateOptions
+
+    command = "the trials of --config, which are drawn already"
+    legacy.check_effect(arguments.legacy, legacy.GENERATION, command)
+    for option, value, default in (
+        ("--pool", arguments.pool, None),
+        ("--training-time", arguments.training_time, GenerateOptions().training_time),
+    ):
+        if value != default:
+            raise ValueError(f"{option} {value} has no effect on {command}; leave it out")
 
 
 def _selected(arguments: argparse.Namespace, evaluation: "Evaluation") -> "Evaluation":

@@ -112,6 +112,23 @@ def names_of(text: str | None) -> tuple[str, ...]:
     return names
 
 
+def check_effect(text: str | None, ignored: dict[str, Difference], command: str) -> None:
+    """Refuse names of differences that a command ignores; the snapshots hold some of each kind.
+
+    Args:
+      text: value of `--legacy`.
+      ignored: differences that the command ignores.
+      command: name of the command, for the error.
+
+    Raises:
+      ValueError: one of them is named.
+    """
+    names = () if text in (LATER, OLDER) else names_of(text)
+    given = [name for name in names if name in ignored]
+    if given:
+        raise ValueError(f"--legacy {','.join(given)} has no effect on {command}; leave it out")
+
+
 def quirks(names: tuple[str, ...]) -> "Quirks":
     """Differences for the scheduler."""
     from evaluation.sciencebirds.scheduler import Quirks

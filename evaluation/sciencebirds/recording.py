@@ -4,7 +4,7 @@ import math
 
 from evaluation import memory
 from evaluation.sciencebirds.codec import Values
-from evaluation.sciencebirds.document import Evaluation, LevelSet
+from evaluation.sciencebirds.document import ConfiguredTrial, Evaluation, LevelSet
 from evaluation.sciencebirds.game import CartPoleGame, LevelOutcome
 from evaluation.sciencebirds.results import EvaluationPlace
 from evaluation.session import LOGGED_BYTES, Log, Prediction
@@ -14,7 +14,7 @@ THRESHOLD = 0.5
 
 
 def check_memory(evaluation: Evaluation) -> None:
-    """Check that the records of all executions fit into memory; a level has one row.
+    """Check that the records of all executions fit into memory; each play of a level has one row.
 
     Args:
       evaluation: the trials that are run.
@@ -24,17 +24,26 @@ def check_memory(evaluation: Evaluation) -> None:
     """
     used = 0
     for trial in evaluation.trials:
-        number, levels = max(trial.executions, 0), sum(map(_levels_of, trial.sets))
-        what = f"executions of trial {trial.number}, of {levels:,} levels each,"
+        number, plays = max(trial.executions, 0), sum(map(_plays_of, trial.sets))
+        least = "" if _plays_are_bounded(trial) else "at least "
+        what = f"executions of trial {trial.number}, of {least}{plays:,} plays of levels each,"
         remedy = "lower its number_of_executions, or run its executions one by one"
-        memory.check_fits(number, LOGGED_BYTES * levels, what, remedy, used)
-        used += LOGGED_BYTES * levels * number
+        memory.check_fits(number, LOGGED_BYTES * plays, what, remedy, used)
+        used += LOGGED_BYTES * plays * number
 
 
-def _levels_of(level_set: LevelSet) -> int:
-    """Number of levels that can end within a set's limit of interactions."""
-    most = level_set.limits.interactions
-    return min(len(level_set.levels), most) if most > 0 else len(level_set.levels)
+def _plays_of(level_set: LevelSet) -> int:
+    """Plays of levels that can end within a set's limits; one a level without one of attempts."""
+    limits = level_set.limits
+    plays = len(level_set.levels) * max(limits.attempts, 1)
+    return min(plays, limits.interactions) if limits.interactions > 0 else plays
+
+
+def _plays_are_bounded(trial: ConfiguredTrial) -> bool:
+    """Whether attempts are limited and no test set is played again at another checkpoint."""
+    limited = all(each.limits.attempts > 0 for each in trial.sets)
+    checkpoints = trial.checkpoint_time > 0 or trial.checkpoint_interactions > 0
+    return limited and not (trial.tests and checkpoints)
 
 
 def prediction_of(values: Values) -> Prediction:

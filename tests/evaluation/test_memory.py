@@ -64,7 +64,7 @@ def test_executions_of_a_trial(small):
     def of(number, *trials):
         recording.check_memory(evaluation(*trials, trial(3, [2], executions=number)))
 
-    with pytest.raises(ValueError, match="2,147,483,647 executions of trial 0, of 5 levels") as no:
+    with pytest.raises(ValueError, match="2,147,483,647 executions of trial 0, of 5 plays") as no:
         of(LARGEST)
     most = fitting(no)
     assert most == 2**20 // (5 * LOGGED_BYTES)
@@ -78,6 +78,22 @@ def test_executions_of_a_trial(small):
     assert fitting(no) == 7
     # Of a set with a limit of interactions no more levels come to their ends.
     recording.check_memory(evaluation(trial(level_set(10**4, interactions=1), executions=1000)))
+
+
+@pytest.mark.parametrize(
+    ("training", "checkpoint", "plays", "words"),
+    [
+        (level_set(3, attempts=4), 0, 12 + 2, "of 14 plays of levels"),
+        (level_set(3, attempts=4, interactions=5), 0, 5 + 2, "of 7 plays"),
+        (level_set(3, attempts=0), 0, 3 + 2, "of at least 5 plays"),
+        (level_set(3, attempts=4), 2, 12 + 2, "of at least 14 plays"),
+    ],
+)
+def test_each_attempt_at_a_level_counts(small, training, checkpoint, plays, words):
+    what = evaluation(trial(training, [2], executions=LARGEST, interactions=checkpoint))
+    with pytest.raises(ValueError, match=words) as no:
+        recording.check_memory(what)
+    assert fitting(no) == 2**20 // (plays * LOGGED_BYTES)
 
 
 def test_executions_are_checked_before_anything_is_served(tmp_path, monkeypatch, capsys):

@@ -101,6 +101,17 @@ def test_the_original_generates_otherwise(tmp_path):
             ("generate", EXAMPLES / "sequences.xml", "-o", "c.xml", "--training-time", "x"),
             "training time is 'x'",
         ),
+        (
+            ("generate", EXAMPLES / "sequences.xml", "-o", "c.xml", "--legacy", "direct-start"),
+            "--legacy direct_start has no effect on generate; leave it out",
+        ),
+        (("serve", "--config", "c.xml", "--pool", 9), "--pool 9 has no effect on the trials of"),
+        (("serve", "--config", "c.xml", "--training-time", "x"), "--training-time x has no effect"),
+        (
+            ("serve", "--config", "c.xml", "--legacy", "all_tests,each_test_once"),
+            "--legacy each_test_once has no effect on the trials of --config",
+        ),
+        (("serve", "--config", "c.xml", "--legacy", "later"), "c.xml"),
         (("serve",), "there is no configMeta.xml"),
         (("serve", "--config", EXAMPLES / "sequences.xml"), "this is a configMeta.xml"),
         (("serve", "--config-meta", "m.xml", "--trial", "x"), "trial is 'x'"),
@@ -213,6 +224,13 @@ def test_a_list_of_trials(tmp_path):
     path.write_text("none\n")
     with pytest.raises(ValueError, match="has no number of a trial"):
         selection.trial_list(path)
+
+
+@pytest.mark.requirement(48)
+def test_snapshots_hold_differences_of_each_kind_and_are_never_refused():
+    for text in (None, "", "later", "older"):
+        for ignored in (legacy.SCHEDULING, legacy.GENERATION):
+            legacy.check_effect(text, ignored, "this")
 
 
 @pytest.mark.requirement(47)
