@@ -310,8 +310,9 @@ def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple[
         return document.load(arguments.config), ""
     meta = _meta(arguments.config_meta)
     config = meta.with_name("config.xml")
+    verb = "replaced" if config.exists() else "wrote"
     written = generate.refresh(meta, config, arguments.seed, _options(arguments, names))
-    message = f"wrote {config} from {meta}, seed {arguments.seed}" if written else ""
+    message = f"{verb} {config}: drawn from {meta} with seed {arguments.seed}" if written else ""
     return document.load(config), message
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from evaluation import cli, records
 from evaluation.sciencebirds import (
+    commands,
     demo_agent,
     document,
     generate,
@@ -180,6 +181,21 @@ def test_documents_that_are_nowhere(tmp_path, monkeypatch, capsys):
     assert "there is no configMeta.xml or StreamingAssets/configMeta.xml or" in line
     assert cli.main(["sciencebirds", "serve", "--config-meta", "./absent.xml"]) == 2
     assert "absent.xml" in capsys.readouterr().err
+
+
+@pytest.mark.requirement(2)
+def test_a_config_that_is_replaced_is_named(tmp_path):
+    """Also if only the seed is new: a file of `generate --seed 1` is served with that seed."""
+    meta, config = tmp_path / "configMeta.xml", tmp_path / "config.xml"
+    meta.write_text((EXAMPLES / "sequences.xml").read_text())
+
+    def message(seed):
+        words = ["sciencebirds", "serve", "--config-meta", str(meta), "--seed", str(seed)]
+        return commands._evaluation(cli.build_parser().parse_args(words), ())[1]
+
+    assert message(1) == f"wrote {config}: drawn from {meta} with seed 1"
+    assert message(1) == ""
+    assert message(0) == f"replaced {config}: drawn from {meta} with seed 0"
 
 
 # --- which trials ----------------------------------------------------------------------------
