@@ -295,8 +295,10 @@ def test_nothing_was_saved_yet(make):
     assert kept.begin(snapshot) is None
     kept.close()
     (kept.out / ".checkpoints-00c0ffee.partial").mkdir(parents=True)
+    (note,) = (kept.out / name for name in FILES.notes)
+    note.write_text("")
     assert make(resume=True).begin(snapshot) is None
-    assert list(kept.out.iterdir()) == []
+    assert list(kept.out.iterdir()) == [note]
     assert lines == [f"nothing was saved in {kept.out}: starting at the beginning"]
 
 

@@ -320,11 +320,12 @@ def test_a_run_that_is_killed_as_it_ends_logs_once(monkeypatch, tmp_path, result
         patch.setattr(*target)
         with pytest.raises(SystemExit):
             run(resume=False)
+    start = json.loads((tmp_path / "out" / export.NOTE).read_text())["start"]
     run()
     check_logs(tmp_path / "data" / "logs", results, "l2logger", [7, 9], tmp_path)
     assert not (tmp_path / "out" / export.NOTE).exists()
     # Another run, also one that goes on with more episodes, has logs of its own.
-    (tmp_path / "out" / export.NOTE).write_text('{"start": "2026-01-01", "episodes": 1}')
+    (tmp_path / "out" / export.NOTE).write_text(json.dumps({"start": start, "episodes": 1}))
     run()
     assert len(list((tmp_path / "data" / "logs").iterdir())) == 4
 

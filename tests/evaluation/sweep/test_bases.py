@@ -375,3 +375,9 @@ def test_an_agent_of_a_checkpoint_is_part_of_the_plan(tmp_path, monkeypatch):
     assert "has another checkpoint than when the sweep was planned" in outcome.failed[0].error
     assert sweep.plan(values, "again").digest != plan.digest
     assert sweep.run(sweep.load("again")).played == 1
+    (step,) = (tmp_path / "trained" / "checkpoints").iterdir()
+    step.rename(step.with_name("0000000099"))
+    again = sweep.plan({**values, "axes": {"seed": [2]}}, "third")
+    step.with_name("0000000099").rename(step)
+    (failure,) = sweep.run(again, retries=0).failed
+    assert "has another checkpoint than when the sweep was planned" in failure.error

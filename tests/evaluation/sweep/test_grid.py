@@ -100,7 +100,10 @@ def test_every_value_of_a_long_axis_is_probed_if_it_takes_few(axis):
         assert len({sweep_grid.cell(number).values["a"] for number in range(first, end)}) == 1
     points = [tuple(sweep_grid.cell(n).values.values()) for n in range(sweep_grid.cells)]
     bundle = sweep_grid.sweep.bundles[0]
-    assert sorted(points) == sorted(tuple(bundle.values(n).values()) for n in range(size))
+    steps = [tuple(bundle.values(n).values()) for n in range(size)]
+    assert sorted(points) == sorted(steps)
+    # Within a program they have the order of the file.
+    assert points[: sweep_grid.groups[0].cells] == [s for s in steps if s[0] == points[0][0]]
 
 
 def test_words_are_probed_however_many_there_are():
@@ -113,6 +116,7 @@ def test_words_are_probed_however_many_there_are():
 
     sweep_grid = grid(sweep_from({"base": "evaluate", "axes": axes}), keys, 1)
     assert [group.cells for group in sweep_grid.groups] == [2 * MOST_PROBED - 1, 1]
+    assert [sweep_grid.cell(n).values["agent"] for n in (776, 777)] == ["agent776", "agent778"]
     assert sweep_grid.cell(sweep_grid.cells - 1).values["agent"] == "agent777"
 
 

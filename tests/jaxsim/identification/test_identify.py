@@ -12,7 +12,9 @@ from benchmarks.identification import alone, errors_of, recorded
 from benchmarks.novelty_space import groups
 from evaluation import cli
 from evaluation.sailon import transcript
-from jaxsim.identification import ObservedEpisode, identify
+from jaxsim.identification import ObservedEpisode, episodes, identify, readings
+from jaxsim.identification.kinematics import FROM_PLACES
+from jaxsim.identification.ticks import reports_of
 from jaxsim.novelty import Novelty
 from jaxsim.worlds.cartpole3d.original import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
@@ -183,6 +185,48 @@ def test_what_a_dropped_sensor_does_not_hide_is_named(simple, kinds, named):
     assert not result.none_of_these
     if named:
         assert np.isclose(result.values["gravity"].value, 12.5, rtol=EXACT)
+
+
+def test_a_first_push_is_not_named_where_a_wind_could_be_it(simple):
+    """Without places no tick is fitted, and a wind moves the cart as well."""
+
+    def pushed(episode):
+        v = episode.observations.cart_velocity
+        faster = v._replace(x=np.asarray(v.x) + 0.3 * (np.arange(len(v.x)) == 0))
+        return episode._replace(observations=replace(episode.observations, cart_velocity=faster))
+
+    result = identify([without(pushed(episode), "position") for episode in simple[NOMINAL]])
+    assert result.families == ("sensor_dropped",)
+
+
+@pytest.mark.slow
+def test_how_a_new_block_moves_is_not_told_without_velocities(simple):
+    """The first block appears in the course of the episodes."""
+
+    def supplied(episode):
+        first, *rest = episode.observations.block_alive
+        late = np.asarray(first) & (np.arange(len(first)) >= 31)
+        alive = (late, *rest)
+        return episode._replace(observations=replace(episode.observations, block_alive=alive))
+
+    shown = [supplied(episode) for episode in simple[NOMINAL]]
+    new = {"block_flood", "block_supply"}
+    assert new & {*identify(shown).families}
+    names = {*identify([without(episode, "velocity") for episode in shown]).families}
+    assert "sensor_dropped" in names and not new & names
+
+
+def test_a_first_speed_that_follows_from_places_is_a_tick_later(simple):
+    """Unusual forces have changed it for one tick longer."""
+    reports = tuple(reports_of(one) for one in simple["gravity"])
+    record = episodes._Record(reports, tuple(np.asarray(o.actions) for o in simple["gravity"]))
+    ticks = record.ticks
+    data = episodes.Data(ticks, readings.error_scale(ticks, np.zeros(4)), {"drag": 0.5})
+    slack = [
+        episodes._Fitted(record, np.array([0.0, size, 0.0, 0.0]), None, 0.0, data).slack
+        for size in (0.0, FROM_PLACES)
+    ]
+    assert slack[1] / slack[0] == pytest.approx((episodes.SLACK + 1) / episodes.SLACK)
 
 
 @pytest.mark.slow
