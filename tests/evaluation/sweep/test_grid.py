@@ -92,7 +92,8 @@ def test_of_a_long_axis_some_values_are_asked_for_the_first_and_the_last_among_t
 def test_every_value_of_a_long_axis_is_probed_if_it_takes_few(axis):
     """Cells of two programs are never in one pack, however seldom the second is."""
     size = 3 * MOST_PROBED
-    zips = [{"a": {**axis, "draws": size}, "gravity": {"uniform": [1, 9], "draws": size}}]
+    zips = [{"a": axis, "b": {"choice": [1, 2]}, "gravity": {"uniform": [1, 9]}}]
+    zips = [{name: {**values, "draws": size} for name, values in zips[0].items()}]
     sweep_grid, units = made({}, zips=zips, program=["a"], lanes=512)
     assert (sweep_grid.programs, len(sweep_grid.groups)) == (3, 3)
     packs = [pair for unit in units for pair in pairwise(unit.packs)]
