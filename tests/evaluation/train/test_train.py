@@ -297,7 +297,8 @@ def test_a_trained_agent_plays(trained, tmp_path):
 def test_lifetimes_take_the_memories_of_a_checkpoint_in_turn(monkeypatch):
     """Also those of a part of a longer run."""
     memory = {"known": np.arange(6).reshape(3, 2)}
-    saved = loading.SavedAgent(toy.bandit, "bandit", memory, "hash")
+    agent = replace(toy.bandit, init=lambda key: {"known": np.arange(2)})
+    saved = loading.SavedAgent(agent, "bandit", memory, "hash")
     monkeypatch.setattr(loading, "_loaded", lambda *given: saved)
     for first, rows in ((0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (7, [1, 2, 0, 1])):
         player = loading.player("checkpoint:there", 4, first)
