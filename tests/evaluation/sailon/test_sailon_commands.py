@@ -192,7 +192,11 @@ def test_a_malformed_file_writes_nothing(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [AGENT, STARTED], ids=["defined", "started"])
-def test_an_agent_file_is_run_as_it_is(agent_file, experiment_file, tmp_path, text, capsys):
+def test_an_agent_file_is_run_as_it_is(
+    agent_file, experiment_file, tmp_path, text, capsys, monkeypatch
+):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "objects"]:
+        monkeypatch.delitem(sys.modules, name)  # of an earlier test
     out = tmp_path / "out"
     argv, search = sys.argv, list(sys.path)
     arguments = ("--agent", agent_file(text), experiment_file, "--out", out, "--quiet")
