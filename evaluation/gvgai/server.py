@@ -142,7 +142,7 @@ class TrackServer(Closing):
       first_lifetime: number of the first client's lifetime; the next ones count on.
 
     Attributes:
-      trial: of the client that plays or played last; None while the next one is awaited.
+      trial: of the present or the last client; None while the next one is awaited.
 
     Raises:
       ValueError: a number out of bounds.

@@ -18,7 +18,7 @@ from evaluation.logs.export import (
     NOTE,
     Logging,
     check_logged,
-    forget,
+    remove_note,
     write_lifetimes,
 )
 from evaluation.metrics import DEFAULT_WINDOW
@@ -166,7 +166,7 @@ def run(
         _write(job, records, report)
         if not job.keep_memory:
             keeper.discard()
-        forget(job.out)
+        remove_note(job.out)
     return report
 
 

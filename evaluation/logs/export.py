@@ -148,7 +148,7 @@ class Logging:
         return cls(folder, tuple(lifetimes), log_format or "learnkit")
 
     def write(self, records: Records, out: Path) -> None:
-        """Write the logs before the results of a run; `forget` follows these.
+        """Write the logs before the results of a run; `remove_note` follows these.
 
         The time in the names of the logs is kept in `out` until then. So a run that is killed in
         between and resumed writes the logs that are missing, and none a second time.
@@ -158,7 +158,7 @@ class Logging:
           out: directory for its results.
         """
         note, episodes = out / NOTE, records.schedule.num_episodes
-        start = _started(note, episodes)
+        start = _logging_start(note, episodes)
         resumed = start is not None
         if start is None:
             start = datetime.now()
@@ -174,8 +174,8 @@ class Logging:
         return f"Logging to: {self.folder / 'logs'}"
 
 
-def _started(note: Path, episodes: int) -> datetime | None:
-    """Start of the logs that a run of so many episodes has begun to write; None if it has not."""
+def _logging_start(note: Path, episodes: int) -> datetime | None:
+    """Start of the logs of an interrupted run of so many episodes; None if there is none."""
     if not note.exists():
         return None
     content = read_json(note, MOST_NOTE_BYTES, "the start of logs")
@@ -186,7 +186,7 @@ def _started(note: Path, episodes: int) -> datetime | None:
         raise ValueError(f"{note}: is damaged; remove it to write the logs anew") from error
 
 
-def forget(out: Path) -> None:
+def remove_note(out: Path) -> None:
     """Forget that logs are being written: the results in `out` are complete, or begin anew."""
     (out / NOTE).unlink(missing_ok=True)
 

@@ -18,7 +18,7 @@ Value = float | int | str
 MOST_VALUES: Final = 10_000_000
 """Most values of an axis."""
 DIGITS: Final = 12
-FEW: Final = 64
+MOST_CHECKED_SINGLY: Final = 64
 """Most whole numbers that are checked one by one."""
 
 
@@ -126,7 +126,7 @@ def _integers(name: str, argument: object, options: JsonMapping) -> Axis:
     if type(step) is not int or step < 1:
         raise ValueError(f"axis {name!r}: step is {step!r}; it must be a whole number from 1")
     count = _bounded(name, (high - low) // step + 1)
-    ends = _checked(range(low, high + 1, step))
+    ends = _to_check(range(low, high + 1, step))
     return Axis(name, count, lambda index: low + step * index, int, ends)
 
 
@@ -149,7 +149,7 @@ def _randint(name: str, argument: object, options: JsonMapping) -> Axis:
     unit = _unit(name, options)
     count = _count(name, options, "draws")
     different = high - low + 1
-    ends = _checked(range(low, high + 1))
+    ends = _to_check(range(low, high + 1))
     return Axis(name, count, lambda i: low + int(different * unit(i)), int, ends, different)
 
 
@@ -165,9 +165,9 @@ def _choice(name: str, argument: object, options: JsonMapping) -> Axis:
     )
 
 
-def _checked(numbers: range) -> tuple[int, ...]:
+def _to_check(numbers: range) -> tuple[int, ...]:
     """Whole numbers to check: all if they are few, as numbers of levels may have gaps."""
-    return tuple(numbers) if len(numbers) <= FEW else (numbers[0], numbers[-1])
+    return tuple(numbers) if len(numbers) <= MOST_CHECKED_SINGLY else (numbers[0], numbers[-1])
 
 
 Make = Callable[[str, object, JsonMapping], Axis]

@@ -249,20 +249,20 @@ def _parts(
     bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Value]], GroupKeys]
 ) -> tuple[list[Sequence[int]], bool]:
     """Steps of a bundle grouped by program, and whether some need separate calls."""
-    alike = _alike(bundle)
-    key_of = [keys({**first, **bundle.values(steps[0])}) for steps in alike]
+    groups = _steps_alike(bundle)
+    key_of = [keys({**first, **bundle.values(steps[0])}) for steps in groups]
     spread = [keys({**first, **bundle.values(index)}) for index in _spread(bundle.size)]
     different = {*key_of, *spread}
     calls = len(different) > len({key.program for key in different})
     classes: dict[Hashable, list[int]] = {}
-    for steps, key in zip(alike, key_of, strict=True):
+    for steps, key in zip(groups, key_of, strict=True):
         classes.setdefault(key.program, []).extend(steps)
     if len(classes) == 1:
         return [range(bundle.size)], calls
     return [sorted(steps) for steps in classes.values()], calls
 
 
-def _alike(bundle: Bundle) -> list[Sequence[int]]:
+def _steps_alike(bundle: Bundle) -> list[Sequence[int]]:
     """Steps of a bundle that differ at most in numbers of which there are too many to probe."""
     if bundle.size <= MOST_PROBED:
         return [[index] for index in range(bundle.size)]

@@ -11,7 +11,7 @@ from evaluation.checkpoints.loading import SavedAgent
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
-from evaluation.logs.export import NOTE, Logging, check_logged, forget
+from evaluation.logs.export import NOTE, Logging, check_logged, remove_note
 from evaluation.metrics.registry import MetricRow
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
@@ -171,7 +171,7 @@ def run(
         if job.logging is not None and not keeper.was_over:
             job.logging.write(records, job.out)
         _write(job, records, curve, say)
-        forget(job.out)
+        remove_note(job.out)
     return records, curve
 
 

@@ -216,8 +216,8 @@ class _Fitted(NamedTuple):
         off = np.abs(fits.nominal(self.data, early))[:, CARTPOLE:]
         speeds = off.reshape(len(off), -1, 6)[:, :, 3:]
         # A first speed that follows from places is that of the next tick.
-        number = SLACK + (self.sizes[KINDS.index("velocity")] == FROM_PLACES)
-        return number * float(np.quantile(speeds, 0.9)) if speeds.size else 0.0
+        late_ticks = SLACK + (self.sizes[KINDS.index("velocity")] == FROM_PLACES)
+        return late_ticks * float(np.quantile(speeds, 0.9)) if speeds.size else 0.0
 
 
 def _explained(record: _Record, sensors: SensorErrors, delay: int) -> _Fitted:

@@ -51,7 +51,7 @@ ROWS: Final = pa.schema(
 BYTES_AN_EPISODE: Final = 64
 OWN_SETTINGS: Final = {"a2c": a2c.SETTINGS, "ppo+leans": ppo_leans.SETTINGS}
 """Defaults of learners whose hyper-parameters differ from those of `Settings`."""
-USERS: Final = {
+USED_BY: Final = {
     "updates": tuple(name for name in training.LEARNERS if name != "a2c"),
     "consolidation": ("ppo+ewc",),
     "rehearsal": ("ppo+replay",),
@@ -125,7 +125,7 @@ def agent_with(
         names = ", ".join(training.LEARNERS)
         raise ValueError(f"settings/... are of learners ({names}); agent is {name!r}")
     for key in settings_of_cells[0]:
-        if name not in USERS.get(key, training.LEARNERS):
+        if name not in USED_BY.get(key, training.LEARNERS):
             raise ValueError(f"{SETTINGS}{key} has no effect on {name}; leave it out")
     combined: dict[str, Any] = {}
     for key, value in settings_of_cells[0].items():
@@ -152,7 +152,7 @@ def check(values: Values, schedule: Schedule, place: SweepFiles) -> None:
     """Check the agent of a cell, and that it can play the tasks.
 
     Raises:
-      ValueError: as `agent_with`, or settings for an agent from a checkpoint, which has its own.
+      ValueError: as `agent_with`, or settings for an agent from a checkpoint, which are fixed.
     """
     if _checkpoint_of(values) and settings_of(values):
         raise ValueError(f"{SETTINGS}... are those of the checkpoint; leave them out")
@@ -252,7 +252,7 @@ def _play_with_checkpoints(
     name = f"cell-{cells[0].number}-{digest([run_configuration, versions()])[:8]}"
     out, blocks = place.folder / "checkpoints" / name, schedule.block_counts().tolist()
 
-    def kept(resume: bool) -> Records:
+    def play_keeping(resume: bool) -> Records:
         keeper = Checkpoints(
             out, blocks, run_configuration, FILES, Pace(), resume=resume, stop=place.stop
         )
@@ -262,12 +262,12 @@ def _play_with_checkpoints(
         return records
 
     try:
-        records = kept(resume=True)
+        records = play_keeping(resume=True)
     except Busy:
         # Another process plays the same pack. Both give the same results, so this only costs time.
         records = play(None)
     except CheckpointError:
-        records = kept(resume=False)
+        records = play_keeping(resume=False)
     with contextlib.suppress(OSError):
         out.rmdir()
     return records

@@ -449,13 +449,13 @@ def test_a_run_and_its_rollout_play_the_same_episodes(setting, monkeypatch):
     monkeypatch.setattr(jaxsim, "rollout", rollout)
     settings = ProgramSettings(configured=False, episodes=setting, agent="nothing", threads=1)
     program = ours.Ours(settings)
-    played, compared = (program.prepare(name)["episodes"] for name in ("run", "run_rollout"))
+    of_run, of_rollout = (program.prepare(name)["episodes"] for name in ("run", "run_rollout"))
     lifetimes = min(setting, LIFETIMES)
-    assert played == compared == lifetimes * ours.syllabus(WORKLOADS["run"]).num_episodes
+    assert of_run == of_rollout == lifetimes * ours.syllabus(WORKLOADS["run"]).num_episodes
     ((table, variant),) = calls
     assert len(np.unique(variant)) == len(table.pole_length) == 4
     count = np.bincount(variant)
-    assert (count % lifetimes == 0).all() and count.sum() == played
+    assert (count % lifetimes == 0).all() and count.sum() == of_run
 
 
 def test_a_run_plays_the_episodes_of_its_syllabus():

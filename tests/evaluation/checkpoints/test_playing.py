@@ -314,7 +314,7 @@ def test_a_run_that_is_killed_as_it_ends_logs_once(monkeypatch, tmp_path, result
     target = {
         "second log": (export, "write_lifetimes", killed_at_the_second),
         "results": (module, "_write", killed),
-        "end": (module, "forget", killed),
+        "end": (module, "remove_note", killed),
     }[place]
     with monkeypatch.context() as patch:
         patch.setattr(*target)
@@ -324,7 +324,7 @@ def test_a_run_that_is_killed_as_it_ends_logs_once(monkeypatch, tmp_path, result
     run()
     check_logs(tmp_path / "data" / "logs", results, "l2logger", [7, 9], tmp_path)
     assert not (tmp_path / "out" / export.NOTE).exists()
-    # Another run, also one that goes on with more episodes, has logs of its own.
+    # Another run, also one that goes on with more episodes, has other logs.
     (tmp_path / "out" / export.NOTE).write_text(json.dumps({"start": start, "episodes": 1}))
     run()
     assert len(list((tmp_path / "data" / "logs").iterdir())) == 4

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from evaluation.sweep.axes import FEW, axis
+from evaluation.sweep.axes import MOST_CHECKED_SINGLY, axis
 
 
 def values(written, name="gravity"):
@@ -118,7 +118,10 @@ def test_how_many_different_values_there_may_be(written, different):
 def test_few_whole_numbers_are_checked_one_by_one(form):
     draws = {"draws": 5} if form == "randint" else {}
     assert axis("level", {form: [3, 6], **draws}).ends == (3, 4, 5, 6)
-    assert axis("level", {form: [3, 3 + FEW], **draws}).ends == (3, 3 + FEW)
+    assert axis("level", {form: [3, 3 + MOST_CHECKED_SINGLY], **draws}).ends == (
+        3,
+        3 + MOST_CHECKED_SINGLY,
+    )
 
 
 def test_whole_numbers_end_where_the_last_step_does():

@@ -189,13 +189,15 @@ def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     other = sweep.plan({**values, "axes": {"seed": [1]}}, plan.folder, force=True)
     assert sweep.run(other, retries=0).played == 1
     plan = sweep.plan(values, plan.folder, force=True)
-    begun = []
+    ends_after = []
     with monkeypatch.context() as patch:
         patch.setattr(
-            learning.Checkpoints, "between", lambda self, episodes, take: begun.append(episodes)
+            learning.Checkpoints,
+            "between",
+            lambda self, episodes, take: ends_after.append(episodes),
         )
         assert playing.run(plan, retries=0).played == 1
-    assert min(begun) > max(ends)
+    assert min(ends_after) > max(ends)
     sweep.merge(plan)
     assert small.merged(plan.folder) == small.merged(whole.folder.parent)
     assert not list((plan.folder / "checkpoints").iterdir())
@@ -340,7 +342,7 @@ def test_whole_numbers_are_checked_as_they_are_taken(tmp_path):
 
 
 def test_learners_fit_the_tasks_of_their_cells(tmp_path):
-    """Also with hyper-parameters: environments of gymnax have observations of their own."""
+    """Also with hyper-parameters: environments of gymnax have other observations."""
     pytest.importorskip("gymnax")
     from jaxsim import training
 
