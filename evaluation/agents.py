@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from evaluation import errors
 from evaluation.json_types import JsonObject
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
-from jaxsim import agents, image_settings
+from jaxsim import agents, image_settings, program_store
 from jaxsim.agents import Agent, contract
 from jaxsim.env import Env
 from jaxsim.env_spec import GYMNAX
@@ -163,10 +164,15 @@ def _line(error: BaseException, path: str | None) -> int | None:
 
 
 _FITTING = set[tuple[Agent, Env]]()
+_FITS = b"fits"
+"""Entry of `program_store` for an agent that has passed the check."""
 
 
 def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
     """Refuse an agent that cannot act on the observations of an environment, or learn from them.
+
+    The check traces all functions of the agent. Where traced programs are kept on the disk, what an
+    earlier process has checked is not checked again.
 
     Args:
       agent: pure agent.
@@ -180,6 +186,17 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
     """
     if (agent, env) in _FITTING:
         return
+    shapes = jax.tree.map(lambda leaf: (jnp.shape(leaf), jnp.result_type(leaf)), params)
+    key = program_store.key_of("check_fit", agent, env, shapes)
+    if key is None or program_store.load(key) != _FITS:
+        _trace_functions(agent, name, env, params)
+        if key is not None:
+            program_store.store(key, _FITS)
+    _FITTING.add((agent, env))
+
+
+def _trace_functions(agent: Agent, name: str, env: Env, params: Params) -> None:
+    """Trace all functions of an agent; see `check_fit`."""
     keys = jax.random.split(jax.random.key(0), 2)
     try:
         jax.eval_shape(partial(contract.check_functions, agent, env, params), keys)
@@ -188,4 +205,3 @@ def check_fit(agent: Agent, name: str, env: Env, params: Params) -> None:
         line = _line(error, file_of(name))
         where = f"{name}, line {line}" if line else name
         raise ValueError(f"agent {where} cannot play {env.name}: {reason}") from error
-    _FITTING.add((agent, env))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.mlir.passmanager import PassManager
 
 from jaxsim import program_store
 from jaxsim.pytrees import Tree
@@ -207,6 +208,7 @@ def compiled(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
     memory and, for loops that are compiled whole, less time, and the loops are at least as fast.
     On a GPU loops are graphs, as far as XLA and the driver can do that.
     """
+    _strip_names(lowered)
     options = _options()
     try:
         try:
@@ -217,6 +219,17 @@ def compiled(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
             return lowered.compile()
     finally:
         _give_back()
+
+
+def _strip_names(lowered: jax.stages.Lowered) -> None:
+    """Take the names and source lines of operations out of a lowered program.
+
+    Of the executable of level 200 they are a third, which a later process reads for nothing.
+    """
+    module = lowered.compiler_ir("stablehlo")
+    assert module is not None  # every program of `jax.jit` has this form
+    passes = PassManager.parse("builtin.module(strip-debuginfo)", context=module.context)
+    passes.run(module.operation)
 
 
 def _options() -> dict[str, str | bool] | None:

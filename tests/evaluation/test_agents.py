@@ -10,6 +10,7 @@ import pytest
 
 import jaxsim
 from evaluation import agents, cli
+from jaxsim import program_store
 from jaxsim.agents import Agent, NoveltyPrediction
 
 PUSHER = """
@@ -155,6 +156,56 @@ def test_an_agent_that_learns_from_steps_is_tried_with_episodes_of_their_form():
     agents.check_fit(agent, "mine", env, params)
     row = ((1, 7, 2), "int32"), ((1, 7), "float32"), ((1, 2), "int32"), ((1,), "bool")
     assert shapes == [list(row)]
+
+
+@pytest.fixture
+def checks(tmp_path, monkeypatch):
+    """Names of agents whose functions a process traces, with a store of traced programs."""
+    monkeypatch.setenv(program_store.VARIABLE, str(tmp_path / "store"))
+    monkeypatch.setattr(program_store, "_is_changed", lambda: False)
+    traced = []
+    check = agents.contract.check_functions
+
+    def counted(agent, *arguments):
+        traced.append(agent.name)
+        return check(agent, *arguments)
+
+    monkeypatch.setattr(agents.contract, "check_functions", counted)
+    return traced
+
+
+def test_what_an_earlier_process_has_checked_is_not_checked_again(checks, monkeypatch):
+    def check_anew(name, *world):
+        monkeypatch.setattr(agents, "_FITTING", set())  # as in another process
+        agents.check_fit(agents.get(name), name, *world)
+
+    world = jaxsim.make("CartPole3D-v0", level=200)
+    check_anew("pd", *world)
+    check_anew("pd", *world)
+    assert checks == ["pd"]
+    check_anew("random", *world)
+    check_anew("pd", *jaxsim.make("CartPole3D-v0", level=200, max_steps=50))
+    assert checks[:2] == ["pd", "random"]
+    assert len(checks) == 3
+
+
+def test_agents_of_files_are_checked_by_every_process(checks, monkeypatch):
+    env, params = jaxsim.make("CartPole-v1")
+    agent = Agent("mine", none, init=lambda key: jnp.int32(0))
+    for _ in range(2):
+        monkeypatch.setattr(agents, "_FITTING", set())
+        agents.check_fit(agent, "mine", env, params)
+    assert checks == ["mine", "mine"]
+
+
+def test_a_check_that_fails_is_not_kept(checks, monkeypatch):
+    env, params = jaxsim.make("CartPole-v1")
+    agent = replace(agents.get("random"), act=lambda *a: none(*a)[0])
+    monkeypatch.setattr(program_store, "key_of", lambda *parts: "0" * 64)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="cannot play CartPole"):
+            agents.check_fit(agent, "random", env, params)
+    assert checks == ["random", "random"]
 
 
 def test_an_agent_that_goes_to_another_folder_leaves_us_in_ours(file, tmp_path, monkeypatch):

@@ -155,6 +155,7 @@ class Lowered:
 
     def __init__(self, error=""):
         self.error, self.calls = error, []
+        self.compiler_ir = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir
 
     def compile(self, compiler_options=None):
         self.calls.append(compiler_options)
@@ -234,6 +235,21 @@ def test_the_messages_of_unknown_options_are_those_of_xla(options):
     with pytest.raises(jax.errors.JaxRuntimeError) as raised:
         lowered.compile(compiler_options=options)
     assert any(words in str(raised.value) for words in backend.UNKNOWN)
+
+
+def test_operations_of_an_executable_have_no_names():
+    """They are a third of what a later process loads."""
+
+    def named(x):
+        with jax.named_scope("a_name"):
+            return jnp.sin(x) + 1
+
+    lowered = jax.jit(named).lower(1.0)
+    assert "a_name" in lowered.as_text(debug_info=True)
+    executable = backend.compiled(lowered)
+    assert "a_name" not in executable.as_text()
+    assert "op_name" not in executable.as_text()
+    assert executable(1.0) == jnp.sin(1.0) + 1
 
 
 # Sizes --------------------------------------------------------------------------------------------
