@@ -28,12 +28,11 @@ from jaxsim.inputs import action_codes
 from jaxsim.novelty import FAMILIES, Novelty
 from jaxsim.novelty.families import MOST
 from jaxsim.worlds.cartpole3d.parameter_table import FIELDS, PARAMETERS
-from jaxsim.worlds.cartpole3d.types import ACTIONS, Config, Params
+from jaxsim.worlds.cartpole3d.types import ACTIONS, Params
 
 TICKS = 96  # transitions that are fitted to
 UNEXPLAINED = 0.25  # share of ticks from which something else has changed, too
 SLACK = 2.5  # ticks that change a block's first speed, with a margin
-STEPS = Config().max_steps
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,7 @@ def identify(episodes: Sequence[ObservedEpisode]) -> Identification:
             named[family] = {field: one for field, one in values.items() if field in fields}
         params = Params(**{field: one.value for field, one in values.items()})
     reported = [
-        ReportedEpisode(
-            _host(without_offsets(params, reports)), one.to_its_end and len(one.actions) < STEPS
-        )
+        ReportedEpisode(_host(without_offsets(params, reports)), one.to_its_end)
         for one, reports in zip(episodes, fitted.record.reports, strict=True)
     ]
     if not delay and not sensors.lacks("velocity"):

@@ -100,7 +100,8 @@ def rounded_or_dropped(ticks: Ticks) -> SensorErrors:
             values[f"gain_{kind}"] = Estimate(0.0, 0.0)
             sizes[place] = DROPPED if kind in SOURCES else 0.0
             continue
-        step = step_of(numbers)
+        # A few numbers are multiples of some small step by chance.
+        step = step_of(numbers) if numbers.size >= FEWEST else None
         if step is not None:
             values[f"step_{kind}"] = step
             sizes[place] = step.value / 12**0.5

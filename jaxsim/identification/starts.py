@@ -12,7 +12,7 @@ from jaxsim.identification.estimates import Estimate, between, greatest
 from jaxsim.identification.readings import rotation_vector
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
-from jaxsim.worlds.cartpole3d.types import DT, Params
+from jaxsim.worlds.cartpole3d.types import DT, Config, Params
 
 NOMINAL = Params()
 Values = dict[str, Estimate]
@@ -27,13 +27,14 @@ AIMED = 2e-4  # rad, between a block's velocity and the way to the cart
 PUSH_MARGIN, LEAN_MARGIN = 1.05, 1.002  # factors of the nominal bounds
 PULLING_LEAN = 0.03  # rad, of a pole that pulls the cart at the start
 FALL_MARGIN = 1e-4  # rad
+STEPS = Config().max_steps
 
 
 class ReportedEpisode(NamedTuple):
-    """Reports of one episode, leaves (T + 1, ...), and whether its end shows the end test."""
+    """Reports of one episode, leaves (T + 1, ...), and whether it ended with the last of them."""
 
     reports: Sighting
-    fell: bool
+    ended: bool
 
 
 def of_starts(
@@ -159,15 +160,22 @@ def of_supply(episodes: list[ReportedEpisode]) -> Named:
 
 
 def of_ends(episodes: list[ReportedEpisode]) -> Named:
-    """The lean at which episodes end, if it is not the nominal one."""
-    low, high = 0.0, np.inf
-    for one in episodes:
-        leans = _leans(one.reports)[1:]
-        if not one.fell:
-            low = max(low, float(leans.max(initial=0.0)))
-            continue
-        low = max(low, float(leans[:-1].max(initial=0.0)))
-        high = min(high, float(leans[-1]))
+    """The lean at which episodes end, if it is not the nominal one.
+
+    An episode that ends with less lean than some tick had without an end was cut off by a limit of
+    steps, and so were several episodes that are all equally long.
+    """
+    leans = [_leans(one.reports)[1:] for one in episodes]
+    lengths = [len(one) for one, episode in zip(leans, episodes, strict=True) if episode.ended]
+    are_cut = len(lengths) > 1 and len(set(lengths)) == 1
+    passed = max(float(one[:-1].max(initial=0.0)) for one in leans)
+    low, high = passed, np.inf
+    for one, episode in zip(leans, episodes, strict=True):
+        last = float(one[-1])
+        if episode.ended and not are_cut and len(one) != STEPS and last > passed:
+            high = min(high, last)
+        else:
+            low = max(low, last)
     if low <= NOMINAL.lean_limit + FALL_MARGIN and high >= NOMINAL.lean_limit - FALL_MARGIN:
         return {}
     high = high if np.isfinite(high) else 0.5

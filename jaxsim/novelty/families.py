@@ -152,7 +152,7 @@ class Family:
 
         Raises:
           ValueError: a range or a choice without a value, another value of a fixed parameter or of
-            a choice, or nominal values alone.
+            a choice, or a nominal value of the first range, without which the rest has no effect.
         """
         given = {path: value for path, value in values.items() if path in self.paths}
         result: dict[str, float | int] = dict(self.fixed)
@@ -173,9 +173,9 @@ class Family:
                 raise ValueError(
                     f"{path} is {value}; family {self.name!r} needs {options}; leave it out"
                 )
-        free = sorted(result.keys() - dict(self.fixed).keys())
-        if all(result[path] == PARAMETERS[path].default for path in free):
-            listed = ", ".join(f"{path} is {result[path]:g}" for path in free)
+        first = self.ranges[0].paths if self.ranges else ()
+        if first and all(result[path] == PARAMETERS[path].default for path in first):
+            listed = ", ".join(f"{path} is {result[path]:g}" for path in first)
             raise ValueError(
                 f"family {self.name!r} changes nothing: {listed}, as without it; change a value"
             )

@@ -10,9 +10,16 @@ import pytest
 from jaxsim.agents.sight import SLOTS, Sighting
 from jaxsim.identification.estimates import between, greatest
 from jaxsim.identification.kinematics import repaired, sizes_after
-from jaxsim.identification.readings import KINDS, error_scale, noisy, rotation_vector, step_of
+from jaxsim.identification.readings import (
+    KINDS,
+    error_scale,
+    noisy,
+    rotation_vector,
+    rounded_or_dropped,
+    step_of,
+)
+from jaxsim.identification.starts import STEPS, of_ends, of_supply
 from jaxsim.identification.starts import ReportedEpisode as Reported
-from jaxsim.identification.starts import of_ends, of_supply
 from jaxsim.identification.ticks import CARTPOLE, NUMBERS, Ticks
 from jaxsim.worlds.cartpole3d.types import DT, Vector
 
@@ -210,6 +217,48 @@ def test_the_lean_at_an_end_shows_the_fall_angle(exact):
     early = jax.tree.map(lambda leaf: leaf[:80], late)
     assert of_ends([Reported(early, True)])["fall_angle"]["lean_limit"].value < 0.13
     assert of_ends([Reported(early, False)]) == {}
+
+
+def test_a_few_readings_show_no_step(exact):
+    """Of one tick, the only rate that is not 0 is a multiple of itself."""
+    ticks = ticks_of(exact)
+    assert step_of(np.concatenate([np.ravel(c[:1]) for c in ticks.after.spin])) is not None
+    assert rounded_or_dropped(ticks.at(np.arange(1))).values.keys() <= {"gain_velocity"}
+
+
+def leaning(exact, angles):
+    """Reports with these leans, rad."""
+    angles = np.asarray(angles)
+    report = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf])[: len(angles)], exact)
+    zeros = jnp.zeros(len(angles))
+    q = {"qx": jnp.sin(angles / 2), "qy": zeros, "qz": zeros, "qw": jnp.cos(angles / 2)}
+    return replace(report, reported=replace(report.reported, **q))
+
+
+@pytest.mark.parametrize(
+    "leans",
+    [
+        pytest.param([[0.0, 0.05, 0.01], [0.0, 0.02, 0.03, 0.04]], id="less lean than before"),
+        pytest.param([[0.0, 0.01, 0.02], [0.0, 0.02, 0.04]], id="equally long"),
+        pytest.param([np.linspace(0, 0.05, STEPS + 1)], id="as long as in the nominal world"),
+    ],
+)
+def test_ends_by_a_limit_of_steps_show_no_fall_angle(exact, leans):
+    assert of_ends([Reported(leaning(exact, one), True) for one in leans]) == {}
+
+
+def test_an_episode_of_more_steps_than_usual_may_end_by_a_fall(exact):
+    leans = np.linspace(0, 0.17, STEPS + 30)
+    leans[-1] = 0.19
+    assert of_ends([Reported(leaning(exact, leans), True)]) == {}
+
+
+def test_leans_of_several_falls_bound_the_fall_angle(exact):
+    leans = [[0.0, 0.05, 0.11], [0.0, 0.02, 0.09, 0.12], [0.0, 0.01]]
+    fall = of_ends([Reported(leaning(exact, one), True) for one in leans])["fall_angle"]
+    estimate = fall["lean_limit"]
+    assert estimate.value == pytest.approx(0.1, abs=1e-6)
+    assert estimate.deviation == pytest.approx(0.02 / 12**0.5, abs=1e-6)
 
 
 @pytest.mark.parametrize(

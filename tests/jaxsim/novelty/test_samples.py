@@ -101,6 +101,18 @@ def test_fixed_and_linked_parameters_are_completed(family, given, completed):
             {**HEAVY, "parameters": {"gravity": 9.8}},
             "'gravity' changes nothing: gravity is 9.8, as without it; change",
         ),
+        (
+            of("wind_on_pole", {**ON_POLE, "wind/speed": 0.0}),
+            "'wind_on_pole' changes nothing: wind/speed is 0, as without it",
+        ),
+        (
+            of("block_flood", {"spawn/period": 0, "spawn/speed_max": 5.0}),
+            "'block_flood' changes nothing: spawn/period is 0",
+        ),
+        (
+            of("block_number", {"blocks/count_min": 2, "blocks/count_max": 4}),
+            "changes nothing: blocks/count_min is 2, blocks/count_max is 4",
+        ),
         (of("wind_on_pole", {"wind/speed": 3.0}), "needs a value of wind/pole_drag"),
         (
             of("wind_on_pole", {**ON_POLE, "repairs/wind_on_pole": 0}),
