@@ -118,7 +118,7 @@ def episodes(case, reports):
     """Episodes of a case, up to their last tick."""
     for number in range(EPISODES):
         row = jax.tree.map(lambda leaf, n=number: leaf[n], reports[case.world])
-        steps = min(int(row.real.sum()), TICKS - 1)
+        steps = int(row.real.sum()) - 1
         observed = jax.tree.map(lambda leaf, n=steps: leaf[: n + 1], row.observations)
         actions = np.array(case.pushes, np.int32)[row.actions[1 : steps + 1]]
         actions = np.roll(actions, -case.early)

@@ -217,6 +217,8 @@ def test_the_lean_at_an_end_shows_the_fall_angle(exact):
     early = jax.tree.map(lambda leaf: leaf[:80], late)
     assert of_ends([Reported(early, True)])["fall_angle"]["lean_limit"].value < 0.13
     assert of_ends([Reported(early, False)]) == {}
+    cut = of_ends([Reported(late, False)])["fall_angle"]["lean_limit"]
+    assert cut.value - 3**0.5 * cut.deviation == pytest.approx(0.3, abs=1e-5)
 
 
 def test_a_few_readings_show_no_step(exact):
