@@ -59,7 +59,12 @@ class WarmTimer:
         self.marks.append((done, time.perf_counter(), time.process_time()))
 
     def since_first(self, length: np.ndarray) -> JsonObject:
-        """Steps and seconds after the first mark; `length` is (L, E)."""
+        """Steps and seconds after the first mark; `length` is (L, E).
+
+        Without a second mark, everything compiled: there are no steps, and no seconds to show.
+        """
+        if len(self.marks) < 2:
+            return {"steps": 0, "seconds": None, "processor_seconds": None}
         (done, *start), *_, (_, *end) = self.marks
         steps = int(length[:, done // len(length) :].sum())
         seconds, processor = (b - a for a, b in zip(start, end, strict=True))
@@ -136,7 +141,7 @@ def curve(options: argparse.Namespace) -> None:
     train, tests = performance[:, : options.episodes], performance[:, options.episodes :]
     test = tests[:, : options.tests]
     alarmed = alarms(records)[:, options.episodes :].reshape(options.lifetimes, -1, options.tests)
-    edges = np.linspace(0, options.episodes, POINTS + 1).astype(int)
+    edges = np.linspace(0, options.episodes, min(POINTS, options.episodes) + 1).astype(int)
     result = {
         "kind": "curve",
         "level": options.level,

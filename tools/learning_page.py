@@ -11,7 +11,7 @@ from benchmarks.learning_metrics import mean_of
 from evaluation.json_types import JsonObject
 from evaluation.metrics.statistics import DEFAULT_LEVEL, holm
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, NOMINAL
-from tools.islands import DOCS, Islands, measured, table
+from tools.islands import DOCS, NONE, Islands, measured, table
 
 FOLDER = "learning"
 PLAIN = "ppo"
@@ -95,6 +95,10 @@ def settings(result: Result) -> str:
     return f"{result['lifetimes']} lifetimes, width {result['width']}, seed {result['seed']}{other}"
 
 
+def _seconds(number: float | None) -> str:
+    return NONE if number is None else f"{number:.0f}"
+
+
 def _mean(entry: dict[str, float]) -> str:
     return f"{entry['mean']:.3f} ± {entry['half']:.3f}"
 
@@ -110,7 +114,7 @@ def curve_runs(curves: Sequence[Result]) -> Iterator[str]:
             settings(one),
             f"{one['worst']:.3f}",
             f"{one['cost']['steps']:,}",
-            f"{one['cost']['processor_seconds']:.0f}",
+            _seconds(one["cost"]["processor_seconds"]),
             ", ".join(f"{100 * share:.1f} % in {cell}" for cell, share in one["alarms"].items()),
         )
         for one in curves
@@ -232,7 +236,7 @@ def rates(result: Result) -> Iterator[str]:
         (
             name,
             *("" if rate is None else f"{rate:,.0f}" for rate in of),
-            "" if name == "ppo learns" else f"{ours / of[0]:,.2f}",
+            "" if name == "ppo learns" or None in (ours, of[0]) else f"{ours / of[0]:,.2f}",
         )
         for name, of in by_program.items()
     )

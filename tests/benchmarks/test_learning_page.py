@@ -1,5 +1,6 @@
 """What the numbers on the learners mean."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,19 @@ def test_commands_are_read(command, threads, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["learning", command, str(tmp_path / "runs")])
     learning.main()
     assert options[0].threads == threads and options[0].folder.is_dir()
+
+
+def test_a_run_of_one_call_has_no_times(tmp_path, monkeypatch):
+    """Its one call compiles; fewer episodes than points of a curve have a point each."""
+    words = ["--agent", "pd", "--lifetimes", "2", "--width", "2", "--tests", "2", "--episodes", "3"]
+    monkeypatch.setattr("sys.argv", ["learning", "curve", str(tmp_path), *words])
+    learning.main()
+    result = json.loads((tmp_path / "curve_200_easy_pd.json").read_text())
+    assert result["cost"] == {"steps": 0, "seconds": None, "processor_seconds": None}
+    assert [(point["from"], point["to"]) for point in result["curve"]] == [(0, 1), (1, 2), (2, 3)]
+    assert "| 0 | – | 0.0 % in 200:easy |" in "\n".join(learning_page.curve_runs([result]))
+    rounds = {"ppo learns": [result["cost"]], "pd": [result["cost"]]}
+    assert "| pd |  |  |  |  |" in "\n".join(learning_page.rates({"rounds": rounds}))
 
 
 def test_forgetting_is_the_first_test_less_the_last():
