@@ -113,13 +113,15 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{name} ...", file=sys.stderr, flush=True)
         earlier = state.of(name)
         first = arguments.first + len(earlier)
+        seconds = 60 * arguments.minutes - state.seconds(name)
         remaining = goals.get(name, 0) - sum(blow.count for blow in earlier)
-        if earlier and remaining <= 0 and name in goals:
+        if earlier and seconds <= 0 and remaining <= 0:
             continue
-        for blow in attack_for(
-            ATTACKS[name], arguments.seed, 60 * arguments.minutes, first, remaining
-        ):
-            state.add(name, blow)
+        before = time.monotonic()
+        for blow in attack_for(ATTACKS[name], arguments.seed, seconds, first, remaining):
+            now = time.monotonic()
+            state.add(name, blow, now - before)
+            before = now
     blows = state.blows()
     put_json(summary(blows, arguments.seed), arguments.out)
     return int(any(blow.failure for blow in blows))

@@ -8,7 +8,9 @@ from benchmarks.siege import Blow
 
 
 class BlowLog:
-    """Blows by attack. Each is written at once, as a line of JSON; the first line has the seed.
+    """Blows by attack, and the time that each attack has lasted.
+
+    Each blow is written at once, as a line of JSON; the first line has the seed.
 
     Args:
       path: the file; None to write nothing.
@@ -22,6 +24,7 @@ class BlowLog:
     def __init__(self, path: Path | None, seed: int) -> None:
         self._path = path
         self._blows: dict[str, list[Blow]] = defaultdict(list)
+        self._seconds: dict[str, float] = defaultdict(float)
         if path is None:
             return
         if not path.exists():
@@ -29,8 +32,8 @@ class BlowLog:
         try:
             header, *lines = map(json.loads, path.read_text().splitlines())
             saved_seed = header["seed"]
-            for attack, *blow in lines:
-                self._blows[attack].append(Blow(*blow))
+            for attack, seconds, *blow in lines:
+                self._append(attack, Blow(*blow), float(seconds))
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} is not the state of a siege; name another file") from error
         if saved_seed != seed:
@@ -40,12 +43,20 @@ class BlowLog:
         """Blows of an attack."""
         return self._blows[attack]
 
-    def add(self, attack: str, blow: Blow) -> None:
-        """Keep a blow."""
-        self._blows[attack].append(blow)
+    def seconds(self, attack: str) -> float:
+        """How long an attack has lasted."""
+        return self._seconds[attack]
+
+    def add(self, attack: str, blow: Blow, seconds: float) -> None:
+        """Keep a blow, and the seconds since the one before it."""
+        self._append(attack, blow, seconds)
         if self._path:
             with self._path.open("a") as file:
-                file.write(json.dumps([attack, *blow]) + "\n")
+                file.write(json.dumps([attack, round(seconds, 3), *blow]) + "\n")
+
+    def _append(self, attack: str, blow: Blow, seconds: float) -> None:
+        self._blows[attack].append(blow)
+        self._seconds[attack] += seconds
 
     def blows(self) -> list[Blow]:
         """All blows."""

@@ -88,6 +88,30 @@ def test_a_siege_goes_on_from_its_state_to_the_number_asked_for(monkeypatch, cap
     assert "is not the state of a siege; name another file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["kills", "calls"])
+def test_an_interrupted_siege_lasts_its_minutes_in_all(name, monkeypatch, capsys, tmp_path):
+    now, tried, stop = [0.0], [], [3]
+
+    def attack(seed, first):
+        for number in itertools.count(first):
+            if number == stop[0]:
+                raise KeyboardInterrupt
+            now[0] += 60.0
+            tried.append(number)
+            yield Blow("a thing", 1, "held")
+
+    monkeypatch.setattr(__main__, "ATTACKS", {name: attack})
+    monkeypatch.setattr(__main__.time, "monotonic", lambda: now[0])
+    words = ["--minutes", "5", "--state", str(tmp_path / "state")]
+    with pytest.raises(KeyboardInterrupt):
+        __main__.main(words)
+    stop[0] = 100
+    for total in (5, 5):
+        assert __main__.main(words) == 0
+        assert json.loads(capsys.readouterr().out)["rows"][0]["times"] == total
+    assert tried == [0, 1, 2, 3, 4]
+
+
 def test_what_cannot_be_attacked_is_a_failure(monkeypatch, capsys):
     def attack(seed, first):
         raise ValueError("not attacked, it ends with 2")
