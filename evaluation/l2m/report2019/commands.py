@@ -112,6 +112,8 @@ def _report(arguments: argparse.Namespace) -> int:
     from evaluation.l2m.report2019.report import AgentMetricsReport, ClassificationMetricsReport
 
     kinds = {"agent": AgentMetricsReport, "class": ClassificationMetricsReport}
+    if not arguments.log_dir:
+        raise ValueError("-log_dir is empty; give the directory of a log, or its bare name")
     if arguments.syllabus_type not in kinds:
         raise ValueError(f"syllabus_type must be agent or class, not {arguments.syllabus_type!r}")
     names = ("log_dir", "syllabus_subtype", "measure", "window", "edition", "index")

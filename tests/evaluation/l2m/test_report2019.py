@@ -119,6 +119,14 @@ def never(report, rows):
     return [values.why("recovery_time", block) for block in blocks]
 
 
+def test_an_empty_name_of_a_log_is_refused_in_one_line(capsys):
+    """It is what `ls -1 FOLDER | head -1` gives where there is no log."""
+    for command in (l2metrics, calc_metrics):
+        assert command(["-log_dir=", "-syllabus_subtype", "CL"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.endswith(": -log_dir is empty; give the directory of a log, or its bare name")
+
+
 @recorded
 def test_version_0_2_is_printed_as_it_was(capsys):
     log = next(LEARNKIT.glob("syllabus*"))
