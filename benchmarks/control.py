@@ -36,7 +36,7 @@ from evaluation.files import write_whole
 from jaxsim import agents, rng
 from jaxsim.agents import Agent
 from jaxsim.pytrees import Params
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, EVALUATED
 
 STEPS = 200  # of an episode
 FORMAT = 1
@@ -52,11 +52,6 @@ class CellEpisodes:
     milliseconds: float  # of the processor, by decision
     lengths: tuple[int, ...]  # steps, episode by episode
     rollouts: float | None = None  # futures followed by decision; None for those that plan nothing
-
-    @property
-    def key(self) -> tuple[int, str, str]:
-        """Level, difficulty and agent."""
-        return self.level, self.difficulty, self.agent
 
     @property
     def performances(self) -> np.ndarray:
@@ -79,9 +74,17 @@ class ControlMeasurement:
     rows: tuple[CellEpisodes, ...] = ()
 
     def find(self, level: int, difficulty: str, agent: str) -> CellEpisodes | None:
-        """The row of an agent in a cell."""
-        key = (level, difficulty, agent)
-        return next((row for row in self.rows if row.key == key), None)
+        """The row of an agent in a cell; at any difficulty if the level is the same at all."""
+        one = not CATALOGUE[level].varies
+        return next(
+            (
+                row
+                for row in self.rows
+                if (row.level, row.agent) == (level, agent)
+                and (one or row.difficulty == difficulty)
+            ),
+            None,
+        )
 
     def write(self, path: Path) -> None:
         """Write a JSON file, a line a row."""

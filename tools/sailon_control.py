@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from benchmarks import control, detection
+from benchmarks import control
 from benchmarks.scores import Score, holm
 from jaxsim.agents import mpc
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, EVALUATED
 from tools.islands import DOCS, NONE, Islands, table
 
 SIGNIFICANT = 0.05
@@ -71,14 +71,9 @@ TARGETS: Mapping[Cell, float] = {
 """Target mean performance of `mpc`."""
 
 
-def one_difficulty(level: int) -> bool:
-    """Whether a level is the same at every difficulty."""
-    return len(list(detection.cells([level], ["easy", "hard"]))) == 1
-
-
 def name_of(cell: Cell) -> str:
-    """Name of a cell; without a difficulty if there is only one."""
-    return str(cell[0]) if one_difficulty(cell[0]) else f"{cell[0]} {cell[1]}"
+    """Name of a cell; without a difficulty if the level is the same at all."""
+    return f"{cell[0]} {cell[1]}" if CATALOGUE[cell[0]].varies else str(cell[0])
 
 
 @dataclass(frozen=True)
@@ -153,7 +148,8 @@ def _scores(measurement: control.ControlMeasurement, pair: Paired, p: float) -> 
     mpc = measurement.find(*pair.cell, "mpc")
     assert pd is not None
     assert mpc is not None
-    published = PUBLISHED.get(pair.cell)
+    by_name = {name_of(cell): numbers for cell, numbers in PUBLISHED.items()}
+    published = by_name.get(name_of(pair.cell))
     values = mpc.performances
     return [
         name_of(pair.cell),

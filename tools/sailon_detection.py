@@ -8,7 +8,7 @@ from scipy import stats
 from benchmarks import detection
 from evaluation.json_types import JsonMapping
 from tools.islands import DOCS, NONE, Islands, measured, table
-from tools.sailon_control import HARD, NOMINAL, Cell, one_difficulty
+from tools.sailon_control import HARD, NOMINAL, Cell, name_of
 from tools.sailon_evaluations import FILE, command
 
 ORIGINAL_STEPS = 18_600  # environment steps a CPU-second of one process of the original
@@ -51,13 +51,13 @@ def islands_of(evaluations: list[Any], singles: JsonMapping) -> Islands:
 
 def trials(evaluations: list[Any], singles: list[detection.CellDetections]) -> Iterator[str]:
     """Detection in the trials of each evaluation, cell by cell."""
-    by_cell = {(row.level, row.difficulty): row for row in singles}
+    by_name = {name_of((row.level, row.difficulty)): row for row in singles}
     for evaluation in evaluations:
         if not (cells := _novel(evaluation)):
             continue
         if evaluation["agent"].endswith("residual"):
             heading = "single episodes detected"
-            more: Callable[[Cell], str] = lambda cell: _single(by_cell, cell)  # noqa: E731
+            more: Callable[[Cell], str] = lambda cell: _single(by_name, cell)  # noqa: E731
         else:
             heading, more = "the published agent: detected (delays)", _published
         head = ("cell", "trials", "CDT", "false alarms", "delay: median (mean)", heading)
@@ -98,8 +98,8 @@ def _number(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 
-def _single(rows: Mapping[Cell, detection.CellDetections], cell: Cell) -> str:
-    row = rows.get((cell[0], "easy") if one_difficulty(cell[0]) else cell)
+def _single(rows: Mapping[str, detection.CellDetections], cell: Cell) -> str:
+    row = rows.get(name_of(cell))
     if row is None:
         return NONE
     low, high = stats.binomtest(row.detected, row.episodes).proportion_ci(method="wilson")

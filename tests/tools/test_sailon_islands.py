@@ -23,7 +23,7 @@ def test_control_comes_back_from_its_file(measurement, tmp_path):
     measurement.write(tmp_path / "control.json")
     assert control.load(tmp_path / "control.json") == measurement
     assert measurement.find(200, "hard", "mpc").rollouts == 12.5
-    assert measurement.find(200, "easy", "mpc") is None
+    assert measurement.find(206, "easy", "mpc") is None
     (tmp_path / "other.json").write_text('{"format": 0}')
     with pytest.raises(ValueError, match=r"other\.json was not written by benchmarks\.control"):
         control.load(tmp_path / "other.json")
@@ -80,6 +80,21 @@ def test_a_target_is_reached_or_not(measurement):
     assert "| 208 hard | 0.60 | not measured | – |" in text
     assert made["mpc worse"] == "none"
     assert made["control episodes"] == "8 episodes a cell of seed 5"
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "hard"])
+def test_a_level_without_difficulties_is_one_cell(difficulty):
+    """At whichever difficulty it was played, which is the first one that was asked for."""
+    rows = [CellEpisodes(200, difficulty, name, 0.2, (200, 180) * 4) for name in ("pd", "mpc")]
+    measurement = ControlMeasurement(5, 8, tuple(rows))
+    assert list(control.measure(measurement, ["pd", "mpc"], [(200, "medium")], 8, 64)) == []
+    made = {name: "\n".join(made) for name, made in sailon_control.islands_of(measurement).items()}
+    assert "| 0.900 ± 0.036 | – |" in made["control"]
+    assert "| 200 | 0.95 | 0.950 ± 0.037 | yes |" in made["targets"]
+    cell = {**report()["cells"][1], "level": 101}
+    single = detection.CellDetections(101, difficulty, 10, 9, 9, 9)
+    evaluation = sailon_evaluations.kept(report(cells=[cell]))
+    assert "| 0.900 [" in "\n".join(sailon_detection.trials([evaluation], [single]))
 
 
 def test_single_episodes_are_counted():
