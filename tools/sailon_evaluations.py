@@ -13,6 +13,7 @@ from typing import Any
 
 from evaluation.files import write_json
 from evaluation.json_types import JsonMapping, JsonObject
+from evaluation.sailon.evaluate import BUTTON, EvaluationPlan
 from jaxsim.worlds.cartpole3d.levels import EVALUATED
 from tools.islands import DOCS, measured
 
@@ -30,6 +31,8 @@ KEPT = (
     "change_accuracy",
 )
 """Numbers of the page from a cell of a report."""
+CHANGED = ("training_episodes", "hint_level", "starts", "sensors")
+"""Settings that few evaluations change; those stored before these were kept have none of them."""
 
 
 def kept(report: JsonMapping) -> JsonObject:
@@ -53,7 +56,10 @@ def kept(report: JsonMapping) -> JsonObject:
             "agent": report["agent"]["agent"],
             "baseline": report["baseline"]["agent"],
             "versions": report["agent"]["versions"],
-            "settings": {name: settings[name] for name in names},
+            "settings": {
+                **{name: settings[name] for name in names},
+                **{name: settings[name] for name in CHANGED if name in settings},
+            },
             "timing": report["timing"],
             "cells": cells,
         }
@@ -74,6 +80,20 @@ def command(evaluation: JsonMapping) -> str:
     if len(visibilities) < 2:
         parts.append(f"--visibilities {visibilities[0]}")
     settings = evaluation["settings"]
+    episodes, (hint_level,) = settings["testing_episodes"], settings.get("hint_level", [-1])
+    options = (
+        ("--baseline", evaluation["baseline"], EvaluationPlan.baseline),
+        *(
+            ("--set", f"{path}={value}", None)
+            for path, value in settings.get("sensors", {}).items()
+        ),
+        ("--episodes", episodes, EvaluationPlan.episodes),
+        ("--button", settings["pre_novel_episodes"], min(BUTTON, episodes // 2)),
+        ("--training", settings.get("training_episodes", 0), EvaluationPlan.training),
+        ("--hint-level", hint_level, EvaluationPlan.hint_level),
+        ("--starts", settings.get("starts", "counter"), EvaluationPlan.starts),
+    )
+    parts += [f"{name} {value}" for name, value, usual in options if value != usual]
     parts.append(f"--trials {settings['trials']} --seed {settings['seed']} --out DIR")
     return " ".join(parts)
 

@@ -137,6 +137,27 @@ def test_of_a_report_is_kept_what_is_shown():
     assert len(sailon_evaluations.added([kept], sailon_evaluations.kept(report("wow")))) == 2
 
 
+def test_evaluations_of_other_settings_have_other_commands():
+    """So that none of them takes the place of another."""
+    plain = report()
+    changed = report(baseline={"agent": "random"})
+    settings = plain["experiment"]["settings"] | {
+        "testing_episodes": 60,
+        "pre_novel_episodes": 10,
+        "training_episodes": 5,
+        "hint_level": [2],
+        "starts": "wsu",
+        "sensors": {"sensors/noise_position": 0.01},
+    }
+    changed["experiment"] = {"settings": settings}
+    one, other = map(sailon_evaluations.kept, (plain, changed))
+    assert sailon_evaluations.added([one], other) == [one, other]
+    assert (
+        "--baseline random --set sensors/noise_position=0.01 --episodes 60 --button 10 "
+        "--training 5 --hint-level 2 --starts wsu --trials 2 --seed 0"
+    ) in sailon_evaluations.command(other)
+
+
 def test_reports_are_kept_in_a_file(tmp_path, monkeypatch):
     for module in (sailon_evaluations, islands):
         monkeypatch.setattr(module, "DOCS", tmp_path)
