@@ -133,12 +133,14 @@ def entry(pairs: ExpertPairs, seed: int) -> Entry:
     def mean(of_lifetimes: np.ndarray, of_runs: np.ndarray) -> float:
         total = np.einsum("l,lks,s->k", of_lifetimes, filled, of_runs)
         weight = np.einsum("l,lks,s->k", of_lifetimes, mask, of_runs)
-        return float((total[weight > 0] / weight[weight > 0]).mean())
+        ratios = total[weight > 0] / weight[weight > 0]
+        return float(ratios.mean()) if ratios.size else np.nan
 
     def drawn(size: int) -> np.ndarray:
         return generator.multinomial(size, np.full(size, 1 / size)).astype(float)
 
     means = [mean(drawn(lifetimes), drawn(runs)) for _ in range(RESAMPLES)]
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    # A resample may draw none of the pairs that have a value.
+    low, high = np.nanquantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     centre = mean(np.ones(lifetimes), np.ones(runs))
     return {"mean": centre, "low": float(low), "high": float(high), "lifetimes": lifetimes}

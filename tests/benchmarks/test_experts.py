@@ -101,6 +101,12 @@ def test_tasks_count_alike_whatever_is_missing():
     assert experts.entry(ExpertPairs(values, ""), seed=0)["mean"] == pytest.approx((2 + 10) / 2)
 
 
+def test_a_resample_without_a_value_leaves_an_interval():
+    values = np.array([[[np.nan]], [[0.5]], [[0.7]]])
+    entry = experts.entry(ExpertPairs(values, ""), seed=0)
+    assert (entry["low"], entry["mean"], entry["high"]) == pytest.approx((0.5, 0.6, 0.7))
+
+
 def test_an_interval_knows_of_lifetimes_and_of_experts():
     draws = np.random.default_rng(0)
     apart = draws.normal(size=(40, 1, 1)) + 3 * draws.normal(size=(1, 1, 40))
