@@ -78,6 +78,7 @@ def measure(logs: int, rounds: int) -> dict[str, float]:
     """CPU seconds for all logs by operation."""
     lifetimes = [columns(seed) for seed in range(logs)]
     row_lists = [rows(lifetime) for lifetime in lifetimes[::PART]]
+    part = logs / len(row_lists)
     results = {}
 
     def write(writer: Callable[..., Path], lives: list[Any]) -> list[Path]:
@@ -85,7 +86,7 @@ def measure(logs: int, rounds: int) -> dict[str, float]:
             return [writer(base, f"log{n}", x, METRICS, SCENARIO) for n, x in enumerate(lives)]
 
     results["write columns"] = cpu_seconds(lambda: write(write_columns, lifetimes), rounds)
-    results["write rows"] = cpu_seconds(lambda: write(write_log, row_lists), rounds) * PART
+    results["write rows"] = cpu_seconds(lambda: write(write_log, row_lists), rounds) * part
     with tempfile.TemporaryDirectory() as base:
         paths = [
             write_columns(base, f"log{n}", lifetime, METRICS, SCENARIO)
@@ -93,7 +94,7 @@ def measure(logs: int, rounds: int) -> dict[str, float]:
         ]
         results["read columns"] = cpu_seconds(lambda: list(map(read_columns, paths)), rounds)
         results["read rows"] = (
-            cpu_seconds(lambda: list(map(read_log, paths[::PART])), rounds) * PART
+            cpu_seconds(lambda: list(map(read_log, paths[::PART])), rounds) * part
         )
     return results
 
