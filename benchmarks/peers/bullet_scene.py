@@ -172,7 +172,8 @@ class BulletPeer:
         except ModuleNotFoundError as error:
             raise missing("pybullet", "parity") from error
 
-        params, starts = draw_episodes(*CELLS[workload], range(EPISODES))
+        count = max(EPISODES, self.processes)  # one for each process at least
+        params, starts = draw_episodes(*CELLS[workload], range(count))
         self.crews[workload] = [
             _start(params, starts[number :: self.processes]) for number in range(self.processes)
         ]

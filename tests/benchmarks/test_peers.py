@@ -1,6 +1,7 @@
 """The programs of the peers: they say when they cannot run, and play what they claim to."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -118,6 +119,20 @@ def test_gymnax_is_stepped(monkeypatch):
     before = program.carry[1].x
     assert program.measure("CartPole-v1", 0.0).steps == 8 * gymnax_cartpole.STEPS
     assert (program.carry[1].x != before).all()
+
+
+def test_every_process_of_the_bullet_scene_has_an_episode(monkeypatch):
+    """Also on a machine with more cores than the episodes that are usually played."""
+    monkeypatch.setitem(sys.modules, "pybullet", SimpleNamespace(getAPIVersion=lambda: 0))
+    monkeypatch.setattr(bullet_scene, "_start", lambda params, starts: starts)
+    monkeypatch.setattr(bullet_scene, "draw_episodes", lambda *cell: ({}, list(cell[2])))
+    monkeypatch.setattr(bullet_scene, "mean_blocks", lambda starts: 3.0)
+    for processes, count in ((2, 64), (96, 96)):
+        program = bullet_scene.BulletPeer(processes)
+        program.prepare("200")
+        crew = program.crews["200"]
+        assert len(crew) == processes and all(crew)
+        assert sorted(number for starts in crew for number in starts) == list(range(count))
 
 
 @pytest.mark.slow
