@@ -77,7 +77,8 @@ def modules(scope: Iterable[str], root: Path) -> list[str]:
     for name in scope:
         path = (root / name).resolve()
         inside = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        if not path.exists() or not inside or not path.is_relative_to(root.resolve()):
+        module = path.is_dir() or path.suffix == ".py"
+        if not path.exists() or not module or not inside or not path.is_relative_to(root.resolve()):
             raise ValueError(f"{name} is not a module or folder of modules of this project")
         names |= {str(each.relative_to(root.resolve())) for each in inside}
     return sorted(names)

@@ -100,6 +100,7 @@ def test_tests_are_those_that_import_a_module_or_the_folder_like_its_own(toy):
     [
         (["missing.py"], "missing.py is not a module or folder"),
         (["../.."], "is not a module or folder"),
+        ([".gitignore"], ".gitignore is not a module or folder"),
         (["jaxsim", "--number", "0"], "number is 0"),
         (["--since", "nowhere"], "git merge-base: "),
         (["jaxsim/__init__.py"], "nothing to mutate"),
