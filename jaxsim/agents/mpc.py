@@ -177,10 +177,18 @@ def _world(transition: Transition, fit: PhysicsEvidence, block: Sphere) -> BodyS
 
 
 def crowded(world: BodyState, observation: Observation) -> BodyState:
-    """The world with the blocks that come closest first, where a room may hold more than four."""
+    """The world with the blocks that come closest first, where a room may hold more than four.
+
+    Blocks of the world come before those of the observation, which may hide how they move.
+    """
     blocks = _placed(sight.all_blocks(observation))
     if len(blocks.alive) <= sight.SLOTS:
         return world
+    blocks = jax.tree.map(
+        lambda first, reported: jnp.concatenate([first, reported[len(first) :]]),
+        world.block,
+        blocks,
+    )
     pose, velocity = world.pose, world.velocity
     d = geo.sub(blocks.p, Vector(pose.x, pose.y, PILLAR))
     w = geo.sub(blocks.v, Vector(velocity.vx, velocity.vy, 0.0))

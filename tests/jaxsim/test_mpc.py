@@ -593,6 +593,22 @@ def test_of_many_blocks_those_that_come_closest_are_planned_with():
     assert mpc.crowded(world, few) is world
 
 
+def test_hidden_velocities_of_blocks_are_planned_with_in_eight_slots():
+    zero, slots = np.float32(0), 2 * sight.SLOTS
+    nowhere, empty = Vector(zero, zero, zero), Vector(*np.zeros((3, slots), np.float32))
+    p = np.zeros((3, slots), np.float32)
+    p[:, 0] = 3.0, 0.0, 2.0
+    alive = np.arange(slots) == 0
+    pole = (zero, zero, zero, np.float32(1))
+    observation = Observation(nowhere, nowhere, pole, nowhere, (Vector(*p),), (empty,), (alive,))
+    report = see(observation)
+    v = jax.tree.map(lambda leaf: leaf - 8, report.block.v)
+    world = lookahead.BodyState(*sight.moving(report), replace(report.block, v=v))
+    block = mpc.crowded(world, observation).block
+    assert np.asarray(block.alive).tolist() == alive.tolist()
+    assert (float(block.p.x[0]), float(block.v.x[0])) == (3, -8)
+
+
 def test_blows_in_a_crowd_are_no_field():
     fit = replace(repair.no_fit(), strays=jnp.asarray(True), moment=jnp.ones(4))
     assert max(repair.field(fit)) > 1
