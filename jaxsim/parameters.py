@@ -60,10 +60,13 @@ class Parameter:
         return f"parameter {self.path!r} is {shown(value)}; it must be {self.allowed}"
 
     def _accepts(self, value: object) -> bool:
+        # True == 1 in Python, and a JSON true is never meant as a number.
+        if isinstance(value, bool):
+            return False
         if self.choices:
-            # True == 1 in Python, and a JSON true is never meant as a number.
-            return not isinstance(value, bool) and value in self.choices
-        if isinstance(value, bool) or not isinstance(value, int | float):
+            # An array has no truth value to compare by.
+            return isinstance(value, int | float | str) and value in self.choices
+        if not isinstance(value, int | float):
             return False
         if isinstance(self.default, int) and not isinstance(value, int):
             return False

@@ -171,13 +171,15 @@ def test_whole_numbers_are_accepted_for_numbers_but_not_the_other_way_round():
     assert "a whole number from 0 to 205" in PARAMETERS["blocks/count_max"].problem(3.0)
 
 
-@pytest.mark.parametrize("value", [199, "200", True, 200.5, None])
+@pytest.mark.parametrize(
+    "value", [199, "200", True, 200.5, None, np.array(200), np.array([200, 203])], ids=str
+)
 def test_levels_are_chosen_from_a_list(value):
     with pytest.raises(ValueError, match=r"'novelty/level' is .*; it must be one of 101, 102, "):
         jaxsim.make("CartPole3D-v0", level=value)
 
 
-@pytest.mark.parametrize("value", ["EASY", 1, None, ""])
+@pytest.mark.parametrize("value", ["EASY", 1, None, "", np.array(["easy"])], ids=str)
 def test_difficulties_are_chosen_from_a_list(value):
     with pytest.raises(ValueError, match="it must be one of 'easy', 'medium', 'hard'"):
         jaxsim.make("CartPole3D-v0", difficulty=value)
