@@ -437,16 +437,19 @@ class PurePlayer:
         assert self._episode is not None, "begin comes first"
         most = self._episode.env.max_steps
 
-        def rows(*leaves: Leaf) -> jax.Array:
-            values = np.stack([np.asarray(leaf) for leaf in leaves])
-            padded = np.zeros((1, most, *values.shape[1:]), values.dtype)
-            padded[0, : len(values)] = values
+        def rows(like: Leaf, *leaves: Leaf) -> jax.Array:
+            padded = np.zeros((1, most, *like.shape), like.dtype)
+            for row, leaf in enumerate(leaves):
+                padded[0, row] = leaf
             return jnp.asarray(padded)
 
         last = self._trace(self._memory, self._episode.observation, jnp.int32(0))
         rewards = [np.float32(r) for r in (*self._rewards, self._episode.last_reward)]
+        # An episode that its hidden first step has ended is without steps.
+        rewards = rewards[: len(self._steps)]
         final = jax.tree.map(lambda leaf: leaf[None], last)
-        return jax.tree.map(rows, *self._steps), rows(*rewards), final
+        trace = jax.tree.map(rows, last, *self._steps)
+        return trace, rows(np.float32(0), *rewards), final
 
 
 def play(

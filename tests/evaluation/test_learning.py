@@ -102,12 +102,25 @@ def test_both_engines_give_an_agent_the_same_steps_blocks_and_number():
     assert len(np.unique(shown[0])) > 10
     assert records.columns["predicted_level"].tolist() == [[i] * 16 for i in range(3)]
     for lifetime in (0, 2):
-        player = session.PurePlayer(agent, seed=4, lifetime=lifetime)
-        alone = session.play(schedule, player, seed=4, lifetime=lifetime)
-        for name in COLUMNS:
-            np.testing.assert_array_equal(
-                alone.columns[name][0], records.columns[name][lifetime], err_msg=name
-            )
+        check_a_session(schedule, agent, records, lifetime)
+
+
+def check_a_session(schedule, agent, records, lifetime):
+    """A session with seed 4 has the records of the scanner."""
+    player = session.PurePlayer(agent, seed=4, lifetime=lifetime)
+    alone = session.play(schedule, player, seed=4, lifetime=lifetime)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(
+            alone.columns[name][0], records.columns[name][lifetime], err_msg=name
+        )
+
+
+def test_an_episode_that_its_hidden_first_step_ends_teaches_the_same_in_both_engines():
+    schedule, agent = toy.schedule(("1.train", [repeat(1, spoil=0), repeat(2)])), tracing_agent()
+    records = play(schedule, agent, seed=4)
+    assert records.columns["length"][:, 0].tolist() == [0, 0]
+    assert not records.columns["complete"][:, 0].any()
+    check_a_session(schedule, agent, records, lifetime=1)
 
 
 def test_steps_are_rows_of_observation_action_and_reward():
