@@ -156,7 +156,8 @@ class Box:
             # The size of a box of all numbers of 32 bits overflows to 0.
             offset = jnp.where(size == 0, bits, bits % jnp.maximum(size, 1))
             return low + offset.astype(self.dtype)
-        return rng.uniform(words, slots, low, high, self.dtype)
+        # Of half the size, as the distance between the bounds may overflow.
+        return 2 * rng.uniform(words, slots, low / 2, high / 2, self.dtype)
 
     def contains(self, x: Leaf) -> jax.Array:
         """Tell whether arrays are in the box; NaN never is.

@@ -74,6 +74,14 @@ def test_box_samples_are_members():
     np.testing.assert_array_equal(space.sample(KEYS[7]), drawn[7])
 
 
+def test_samples_between_the_largest_floats_are_finite():
+    most = np.full(3, np.finfo(np.float32).max, np.float32)
+    box = spaces.Box(-most, most)
+    drawn = box.sample(KEYS)
+    assert bool(box.contains(drawn).all()) and np.isfinite(drawn).all()
+    assert abs((np.asarray(drawn) > 0).mean() - 0.5) < 0.06
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32])
 def test_samples_of_all_numbers_of_32_bits_are_uniform(dtype):
     bounds = np.iinfo(dtype)
