@@ -6,6 +6,7 @@ row by its `path` ("pole/length"); the value is checked here, before anything is
 
 import difflib
 import math
+import numbers
 import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ class Parameter:
             return False
         if self.choices:
             # An array has no truth value to compare by.
-            return isinstance(value, int | float | str) and value in self.choices
+            return isinstance(value, numbers.Number | str) and value in self.choices
         if not isinstance(value, int | float):
             return False
         if isinstance(self.default, int) and not isinstance(value, int):
