@@ -11,7 +11,7 @@
     python -m benchmarks.learning speed runs --peer sb3/bin/python
 
 Each command writes its results to the folder as JSON; `docs/learning` has those of the pages.
-Intervals are 95 %, normal over lifetimes. Lifetimes of two agents with one seed have the same
+Intervals are 95 %, Student's over lifetimes. Lifetimes of two agents with one seed have the same
 episodes, so that they are compared in pairs.
 """
 

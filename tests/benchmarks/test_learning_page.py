@@ -1,7 +1,9 @@
 """What the numbers on the learners mean."""
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from benchmarks import learning, learning_metrics
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Schedule
 from tools import learning_page
+from tools.islands import measured
 
 
 @pytest.mark.parametrize(("command", "threads"), [("curve", 1), ("speed", 2)])
@@ -71,6 +74,21 @@ def test_verdicts_on_forgetting_are_corrected_for_their_number():
     assert [row[1].split(":")[0] for row in rows] == ["less", *["no measurable difference"] * 2]
     alone = list(learning_page.forgetting({"y": syllabi["y"]}))[-1]
     assert "| less: 0.105" in alone
+
+
+def test_the_guide_has_what_learners_forget():
+    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+
+    def shown(values):
+        mean = learning_metrics.mean_of(values)
+        return re.sub(r"^(-?)0", r"\1", f"{mean['mean']:.3f} ± ") + f"{mean['half']:.3f}"[1:]
+
+    for syllabus in ("ant_b", "ant_a", "ant_c", "cl_pole_length"):
+        names = [f"syllabus_{syllabus}_10_{agent}" for agent in ("ppo", "ppo+ewc", "ppo+replay")]
+        lost = [np.array(measured(f"learning/{name}.json")["forgetting"]) for name in names]
+        assert f"| {'; '.join(map(shown, lost))} |" in guide
+        if syllabus == "ant_b":
+            assert f"| {'; '.join(shown(lost[0] - other) for other in lost[1:])} |" in guide
 
 
 def test_half_an_interval_is_students():
