@@ -50,6 +50,18 @@ def test_measured_numbers_have_the_form_of_a_benchmark():
         check_schema(measured(name))
 
 
+@pytest.mark.parametrize("flags", ["default", "configured"])
+def test_hours_of_a_large_sweep_follow_from_the_measured_rate(flags):
+    page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    (rate,) = (
+        row["steps_per_wall_second"]
+        for row in measured("performance.json")["rows"]
+        if (row["program"], row["workload"], row["flags"]) == ("jaxsim", "200", flags)
+    )
+    millions = round(rate / 1e6, 1)
+    assert f"| {millions} million | {1.82e11 / (3600e6 * millions):.2f} |" in page
+
+
 def test_pages_are_renewed_by_name(monkeypatch, tmp_path):
     for name in pages.PAGES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
