@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tools import requirements as requirements_tool
 from tools import requirements_page
 from tools.islands import measured
 from tools.requirements import ROOT, TITLES, MarkedTests, doors, requirements, results
@@ -49,6 +50,16 @@ def test_the_page_names_exactly_these_tests(marked):
 
 def test_nothing_failed_when_the_page_was_written():
     assert not [number for number, row in RESULTS.items() if "failed" in row["outcomes"]]
+
+
+@pytest.mark.parametrize(("code", "writes"), [(0, True), (1, True), (2, False), (3, False)])
+def test_results_of_an_interrupted_run_are_not_written(code, writes, monkeypatch, tmp_path):
+    """Nor those of a run that could not import a test."""
+    monkeypatch.setattr(requirements_tool, "run", lambda *options: (MarkedTests(), code))
+    monkeypatch.setattr(requirements_tool, "DOCS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["requirements"])
+    assert requirements_tool.main() == code
+    assert (tmp_path / "requirements.json").exists() == writes
 
 
 def test_the_page_is_made_of_what_pytest_says():

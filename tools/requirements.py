@@ -4,7 +4,8 @@
     python -m tools.pages docs/requirements.md
 
 It runs the tests with the mark `requirement`, except those that take minutes, and writes
-docs/requirements.json. With --collect it runs nothing and prints the tests of each row as JSON.
+docs/requirements.json, unless they did not all run. With --collect it runs nothing and prints the
+tests of each row as JSON.
 """
 
 import argparse
@@ -104,7 +105,7 @@ def results(tests: Mapping[int, Mapping[str, Counter[str]]]) -> dict[str, JsonOb
 
 
 def main() -> int:
-    """Run the tests and write the results; 1 if one failed."""
+    """Run the tests and write the results; 1 if one failed, another code if not all ran."""
     parser = argparse.ArgumentParser(description="Run the tests of requirements.")
     parser.add_argument(
         "--collect", action="store_true", help="run nothing; print tests by row as JSON"
@@ -114,7 +115,7 @@ def main() -> int:
     tests = marks.tests()
     if collect:
         print(json.dumps({number: sorted(tests[number]) for number in sorted(tests)}, indent=2))
-    else:
+    elif code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         write_json(DOCS / "requirements.json", results(tests))
     return code
 
