@@ -196,8 +196,8 @@ def measure(noise: str, lifetimes: int, repeats: int, seed: int) -> JsonObject:
                 "value": float(CHANGES[name][1](size)),
                 "effect": effect,
                 "lifetimes": int(true.sum()),
-                "delay": float(np.mean(ours)),
-                "optimum": float(np.mean(optimum)),
+                "delay": float(np.mean(ours)) if true.any() else None,
+                "optimum": float(np.mean(optimum)) if true.any() else None,
                 "missed": int((ours > NOVEL).sum()),
                 "missed_by_optimum": int((optimum > NOVEL).sum()),
             }
@@ -218,8 +218,11 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     options = parser.parse_args(arguments)
+    names = options.noise.split(",")
+    if unknown := [name for name in names if name not in NOISES]:
+        parser.error(f"--noise has {', '.join(unknown)}; there are {', '.join(NOISES)}")
     started, reports = time.process_time(), {}
-    for name in options.noise.split(","):
+    for name in names:
         repeats = options.repeats if name == "middle" else 0
         reports[name] = measure(name, options.lifetimes, repeats, options.seed)
         print(name, json.dumps({k: v for k, v in reports[name].items() if k != "changes"}))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from benchmarks.noise_detection import KINDS, NOVEL
 from evaluation.json_types import JsonObject
 from evaluation.metrics.statistics import wilson
-from tools.islands import Islands, measured, table
+from tools.islands import NONE, Islands, measured, table
 
 
 def false_alarms(values: JsonObject) -> Iterator[str]:
@@ -27,8 +27,10 @@ def delays(values: JsonObject) -> Iterator[str]:
     rows = []
     for one in values["noises"]["middle"]["changes"]:
         missed = f"{one['missed']} and {one['missed_by_optimum']} of {one['lifetimes']}"
-        cells = [f"{one['effect']:g}", f"{one['delay']:.1f}", f"{one['optimum']:.1f}"]
-        ratio = f"{one['delay'] / one['optimum']:.2f}"
+        cells, ratio = [f"{one['effect']:g}", NONE, NONE], NONE
+        if one["lifetimes"]:
+            cells[1:] = f"{one['delay']:.1f}", f"{one['optimum']:.1f}"
+            ratio = f"{one['delay'] / one['optimum']:.2f}"
         rows.append(
             [one["change"], f"`{one['parameter']}` {one['value']:.4g}", *cells, ratio, missed]
         )
